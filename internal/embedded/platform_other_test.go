@@ -1,0 +1,5 @@
+//go:build !linux
+
+package embedded
+
+const kernelEndsChildren = false

@@ -1,0 +1,37 @@
+// Package postgres keeps Toolgrant's truth in PostgreSQL. It is the only package that knows SQL.
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+
+	"github.com/toolgrant/toolgrant/sql/schema"
+)
+
+// Migrate brings the database at url to the newest schema. Servers may call it at the same time: an
+// advisory lock lets one work while the others wait. It blocks until done or until ctx ends.
+func Migrate(ctx context.Context, url string) error {
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		return fmt.Errorf("database URL: %w", err)
+	}
+	db := stdlib.OpenDB(*config)
+	defer db.Close()
+	locker, err := lock.NewPostgresSessionLocker()
+	if err != nil {
+		return err
+	}
+	provider, err := goose.NewProvider(goose.DialectPostgres, db, schema.FS, goose.WithSessionLocker(locker))
+	if err != nil {
+		return err
+	}
+	if _, err := provider.Up(ctx); err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	return nil
+}
