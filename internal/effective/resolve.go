@@ -1,0 +1,120 @@
+// Package effective decides what a model is given in a conversation: what is available and enabled, one tool
+// of each name; and says why the rest of what is enabled is withheld. All of it are pure functions of a
+// World, the facts of one user and one chat, and an instant.
+package effective
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/toolgrant/toolgrant/internal/availability"
+	"github.com/toolgrant/toolgrant/internal/catalog"
+	"github.com/toolgrant/toolgrant/internal/enable"
+	"github.com/toolgrant/toolgrant/internal/id"
+)
+
+// World is the compiled rules of all users. It never changes.
+type World struct {
+	Catalog      *catalog.Snapshot
+	Availability *availability.Snapshot
+	Enable       *enable.Snapshot
+}
+
+// Definitions is what a World is compiled from.
+type Definitions struct {
+	ToolTypes      []catalog.ToolType
+	Tools          []catalog.Tool
+	DeviceTypes    []availability.DeviceType
+	Groups         []availability.Group
+	Avatars        []enable.Avatar
+	DefaultAvatars []enable.DefaultAvatar
+}
+
+// Compile compiles definitions. It fails only on what storage prevents: see catalog.Compile.
+func Compile(d Definitions) (*World, error) {
+	tools, err := catalog.Compile(d.ToolTypes, d.Tools)
+	if err != nil {
+		return nil, err
+	}
+	return &World{
+		Catalog:      tools,
+		Availability: availability.Compile(tools, d.DeviceTypes, d.Groups),
+		Enable:       enable.Compile(tools, d.Avatars, d.DefaultAvatars),
+	}, nil
+}
+
+// Question is a conversation at an instant. The surface must be the web or a device of the user.
+type Question struct {
+	User    *availability.User
+	Surface availability.Surface
+	Chat    enable.State
+	Turn    int32
+	Now     time.Time
+}
+
+// Answer is what the model is given, and the parts that it was made of.
+type Answer struct {
+	Effective    *catalog.Set
+	Availability availability.Decision
+	Enable       enable.Decision
+
+	world    *World
+	question Question
+	shadowed map[uint]uint // by which
+}
+
+// Resolve answers a question.
+func (w *World) Resolve(q Question) *Answer {
+	var deviceType id.DeviceType
+	if device, ok := q.User.Device(q.Surface.Device); ok {
+		deviceType = device.Type
+	}
+	a := &Answer{
+		Availability: w.Availability.Decide(q.User, q.Surface, q.Now),
+		Enable:       w.Enable.Decide(q.Chat, q.Turn, q.User.ID, deviceType),
+		world:        w,
+		question:     q,
+		shadowed:     map[uint]uint{},
+	}
+	a.Effective = a.Availability.Available.Intersection(a.Enable.Enabled)
+	best := make(map[string]uint)
+	for n := range a.Effective.EachSet() {
+		name := w.Catalog.Tool(n).Name
+		if other, taken := best[name]; !taken || w.beats(n, other) {
+			best[name] = n
+		}
+	}
+	for n := range a.Effective.EachSet() {
+		if by := best[w.Catalog.Tool(n).Name]; by != n {
+			a.shadowed[n] = by
+		}
+	}
+	for n := range a.shadowed {
+		a.Effective.Clear(n)
+	}
+	return a
+}
+
+// beats tells which of two available tools of one name the model is given: the user's own before a shared
+// one, then the higher precedence, then MCP before native, then the smaller id.
+func (w *World) beats(a, b uint) bool {
+	x, y := w.Catalog.Tool(a), w.Catalog.Tool(b)
+	return cmp.Or(
+		compareBool(x.Owner != "", y.Owner != ""),
+		cmp.Compare(x.Precedence, y.Precedence),
+		compareBool(w.Catalog.Type(a).Source.MCP(), w.Catalog.Type(b).Source.MCP()),
+		cmp.Compare(y.ID, x.ID),
+	) > 0
+}
+
+// compareBool orders false before true.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	default:
+		return -1
+	}
+}

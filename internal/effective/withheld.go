@@ -1,0 +1,96 @@
+package effective
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/toolgrant/toolgrant/internal/availability"
+	"github.com/toolgrant/toolgrant/internal/id"
+)
+
+// Reason is why a tool is not given to a model.
+type Reason string
+
+// The reasons, in the order in which they are tried: the first that applies is reported.
+const (
+	ReasonNone              Reason = ""
+	ReasonRetired           Reason = "RETIRED"
+	ReasonTypeDisabled      Reason = "TYPE_DISABLED"
+	ReasonOwnedByOther      Reason = "OWNED_BY_OTHER"
+	ReasonRevokedByGroup    Reason = "REVOKED_BY_GROUP"
+	ReasonNotOffered        Reason = "NOT_OFFERED"
+	ReasonMissingCapability Reason = "MISSING_CAPABILITY"
+	ReasonShadowed          Reason = "SHADOWED"
+)
+
+// Withheld is a tool that is not given to the model, and what that rests on.
+type Withheld struct {
+	Tool   id.Tool
+	Reason Reason
+	// Message and MessageZH are fit to show the user.
+	Message, MessageZH string
+
+	MissingCapabilities []string
+	Groups              []id.Group // that revoke it
+	GrantingGroups      []id.Group // that would grant it
+	Surfaces            []availability.Surface
+	ShadowedBy          id.Tool
+}
+
+// Withheld returns the tools that are enabled but not effective, by id.
+func (a *Answer) Withheld() []Withheld {
+	var all []Withheld
+	for n := range a.Enable.Enabled.EachSet() {
+		if !a.Effective.Test(n) {
+			all = append(all, a.withhold(n))
+		}
+	}
+	slices.SortFunc(all, func(x, y Withheld) int { return cmp.Compare(x.Tool, y.Tool) })
+	return all
+}
+
+// Reason returns why a tool is not available, or why, though available, it is not given to the model; none
+// if it is effective or merely not enabled.
+func (a *Answer) Reason(tool uint) Reason {
+	c, v := a.world.Catalog, &a.Availability
+	owned := c.OwnedBy(a.question.User.ID).Test(tool)
+	switch {
+	case c.Retired().Test(tool):
+		return ReasonRetired
+	case c.TypeDisabled().Test(tool):
+		return ReasonTypeDisabled
+	case v.Foreign.Test(tool):
+		return ReasonOwnedByOther
+	case v.Revoked.Test(tool) && !owned:
+		return ReasonRevokedByGroup
+	case !v.Offered.Test(tool) && !v.Granted.Test(tool) && !owned:
+		return ReasonNotOffered
+	case v.Incapable.Test(tool):
+		return ReasonMissingCapability
+	}
+	if _, shadowed := a.shadowed[tool]; shadowed {
+		return ReasonShadowed
+	}
+	return ReasonNone
+}
+
+// withhold says why a tool is not given to the model, with what that rests on.
+func (a *Answer) withhold(tool uint) Withheld {
+	rules, q := a.world.Availability, a.question
+	w := Withheld{Tool: a.world.Catalog.Tool(tool).ID, Reason: a.Reason(tool)}
+	switch w.Reason {
+	case ReasonRevokedByGroup:
+		w.Groups = rules.RevokingGroups(q.User, tool, q.Now)
+		w.GrantingGroups = rules.GrantingGroups(q.User, tool, q.Now)
+	case ReasonNotOffered:
+		w.GrantingGroups = rules.GrantingGroups(q.User, tool, q.Now)
+		w.Surfaces = rules.OtherSurfaces(q.User, q.Surface, tool, q.Now)
+	case ReasonMissingCapability:
+		w.MissingCapabilities = rules.MissingCapabilities(q.User, q.Surface, tool)
+		w.Surfaces = rules.OtherSurfaces(q.User, q.Surface, tool, q.Now)
+	case ReasonShadowed:
+		w.ShadowedBy = a.world.Catalog.Tool(a.shadowed[tool]).ID
+	}
+	w.Message, w.MessageZH = a.messages(tool, w)
+	return w
+}

@@ -1,0 +1,101 @@
+package enable
+
+import "github.com/toolgrant/toolgrant/internal/id"
+
+// Action is what an entry of a chat's log does.
+type Action string
+
+// The actions.
+const (
+	ActionEnable  Action = "ENABLE"
+	ActionDisable Action = "DISABLE"
+)
+
+// Entry is an entry of a chat's log, about a tool or about an avatar.
+type Entry struct {
+	Sequence int32 // 1, 2, 3 ... within the chat, tools and avatars together
+	Tool     id.Tool
+	Avatar   id.Avatar
+	Action   Action
+	TTLTurns int32 // of a tool's ENABLE: live in turns Turn to Turn+TTLTurns-1; 0: for good
+	Turn     int32 // the turn it was written in
+}
+
+// State is a chat's log, folded. Its size depends on how many tools and avatars the chat ever touched, not
+// on how long the log is. The zero value is the fold of an empty log.
+type State struct {
+	Avatars map[id.Avatar]AvatarState `json:"avatars,omitempty"`
+	Tools   map[id.Tool]ToolState     `json:"tools,omitempty"`
+}
+
+// AvatarState is the last entry of an avatar.
+type AvatarState struct {
+	Sequence int32 `json:"seq"`
+	On       bool  `json:"on"`
+}
+
+// ToolState is what may still show of a tool's entries: the last one without a TTL, and how far those with a
+// TTL after it reach. (All of them are ENABLEs, so which of them is live does not matter.)
+type ToolState struct {
+	Lasting      Action `json:"lasting,omitempty"`    // empty: none
+	LastingSince int32  `json:"seq,omitempty"`        // its sequence number
+	ThroughTurn  *int32 `json:"until_turn,omitempty"` // last turn of the longest TTL; nil: none
+}
+
+// Fold returns the state after more entries. Entries are folded in the order of their sequence numbers; those of
+// tools and those of avatars do not mind each other.
+func (s State) Fold(entries ...Entry) State {
+	next := State{Avatars: make(map[id.Avatar]AvatarState, len(s.Avatars)), Tools: make(map[id.Tool]ToolState, len(s.Tools))}
+	for avatar, state := range s.Avatars {
+		next.Avatars[avatar] = state
+	}
+	for tool, state := range s.Tools {
+		next.Tools[tool] = state
+	}
+	for _, e := range entries {
+		if e.Avatar != "" {
+			if e.Sequence > next.Avatars[e.Avatar].Sequence {
+				next.Avatars[e.Avatar] = AvatarState{Sequence: e.Sequence, On: e.Action == ActionEnable}
+			}
+			continue
+		}
+		next.Tools[e.Tool] = next.Tools[e.Tool].fold(e)
+	}
+	return next
+}
+
+func (t ToolState) fold(e Entry) ToolState {
+	if e.TTLTurns == 0 {
+		return ToolState{Lasting: e.Action, LastingSince: e.Sequence}
+	}
+	through := e.Turn + e.TTLTurns - 1
+	if t.ThroughTurn == nil || *t.ThroughTurn < through {
+		t.ThroughTurn = &through
+	}
+	return t
+}
+
+// LiveTTL tells whether an enabling with a TTL holds in a turn.
+func (t ToolState) LiveTTL(turn int32) bool { return t.ThroughTurn != nil && turn <= *t.ThroughTurn }
+
+// ActiveAvatars are those whose last entry enabled them, in no order.
+func (s State) ActiveAvatars() []id.Avatar {
+	var active []id.Avatar
+	for avatar, state := range s.Avatars {
+		if state.On {
+			active = append(active, avatar)
+		}
+	}
+	return active
+}
+
+// DependsOnTurn tells whether some enabling with a TTL is live in a turn: only then does it matter to others
+// that the chat moved on.
+func (s State) DependsOnTurn(turn int32) bool {
+	for _, state := range s.Tools {
+		if state.LiveTTL(turn) {
+			return true
+		}
+	}
+	return false
+}
