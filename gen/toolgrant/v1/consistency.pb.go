@@ -116,10 +116,9 @@ var File_toolgrant_v1_consistency_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_consistency_proto_rawDesc = "" +
 	"\n" +
-	"\x1etoolgrant/v1/consistency.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\"\x92\x01\n" +
-	"\vConsistency\x127\n" +
-	"\x11at_least_as_fresh\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\x80 H\x00R\x0eatLeastAsFresh\x124\n" +
+	"\x1etoolgrant/v1/consistency.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\"\x93\x01\n" +
+	"\vConsistency\x128\n" +
+	"\x11at_least_as_fresh\x18\x01 \x01(\tB\v\xbaH\br\x06\x10\x01\x18\x80\x80\x01H\x00R\x0eatLeastAsFresh\x124\n" +
 	"\x10fully_consistent\x18\x02 \x01(\bB\a\xbaH\x04j\x02\b\x01H\x00R\x0ffullyConsistentB\x14\n" +
 	"\vrequirement\x12\x05\xbaH\x02\b\x01B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 

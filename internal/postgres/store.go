@@ -1,0 +1,149 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/toolgrant/toolgrant/internal/fault"
+	"github.com/toolgrant/toolgrant/internal/postgres/db"
+	"github.com/toolgrant/toolgrant/internal/revision"
+)
+
+// Store reads and writes Toolgrant's data in one database. It is safe for concurrent use.
+type Store struct {
+	pool     *pgxpool.Pool
+	queries  *db.Queries
+	database uint64 // identifies the database in revisions
+	compiled atomic.Pointer[compiledCatalog]
+}
+
+// Open connects to a migrated database.
+func Open(ctx context.Context, url string) (*Store, error) {
+	pool, err := pgxpool.New(ctx, url)
+	if err != nil {
+		return nil, fmt.Errorf("database URL: %w", err)
+	}
+	s := &Store{pool: pool, queries: db.New()}
+	identity, err := s.queries.DatabaseIdentity(ctx, pool)
+	if err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("open database: %w", err)
+	}
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%d/%d", identity.SystemIdentifier, identity.DatabaseOid)
+	s.database = h.Sum64()
+	return s, nil
+}
+
+// Close closes all connections. It blocks until they are free.
+func (s *Store) Close() { s.pool.Close() }
+
+// Ping tells whether the database answers.
+func (s *Store) Ping(ctx context.Context) error { return s.pool.Ping(ctx) }
+
+// CheckRevision refuses a revision that is malformed, another database's, or this one's future. Every read
+// of this package sees all that was committed before it began, so no other revision needs waiting for.
+func (s *Store) CheckRevision(token string, now revision.Revision) error {
+	r, err := revision.Parse(token)
+	if err != nil {
+		return fault.Invalid(fault.Violation{Field: "consistency.at_least_as_fresh", Description: err.Error()})
+	}
+	if r.Database != s.database {
+		return &fault.Fault{Kind: fault.FailedPrecondition, Reason: fault.ReasonOtherDatabase,
+			Message: "the revision was made by another database: drop it and read again"}
+	}
+	if r.Xmax > now.Xmax {
+		return &fault.Fault{Kind: fault.OutOfRange, Reason: fault.ReasonFromTheFuture,
+			Message: "the revision lies in this database's future: was it restored from a backup?"}
+	}
+	return nil
+}
+
+// readRevision is the revision that a statement of this snapshot is complete through.
+func (s *Store) readRevision(snapshot string) (revision.Revision, error) {
+	return revision.FromSnapshot(s.database, snapshot)
+}
+
+// writeRevision names the writes of a transaction. It must be the transaction's last statement but its
+// commit, and the transaction must have written.
+func (s *Store) writeRevision(ctx context.Context, tx pgx.Tx) (revision.Revision, error) {
+	row, err := s.queries.Snapshot(ctx, tx)
+	if err != nil {
+		return revision.Revision{}, err
+	}
+	r, err := s.readRevision(row.Snapshot)
+	if err != nil || row.Xid == "" {
+		return r, err
+	}
+	xid, err := strconv.ParseUint(row.Xid, 10, 64)
+	if err != nil {
+		return revision.Revision{}, err
+	}
+	return r.With(xid), nil
+}
+
+// readSnapshot runs do in a read-only transaction that sees one snapshot of the database.
+func (s *Store) readSnapshot(ctx context.Context, do func(pgx.Tx) error) error {
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	return translate(pgx.BeginTxFunc(ctx, s.pool, options, do))
+}
+
+// write runs do in a transaction and commits, or changes nothing. Deadlocks and serialization failures are
+// tried again, so do may run more than once.
+func (s *Store) write(ctx context.Context, do func(pgx.Tx) error) error {
+	const tries = 5
+	for try := 1; ; try++ {
+		err := pgx.BeginFunc(ctx, s.pool, do)
+		var sqlError *pgconn.PgError
+		again := errors.As(err, &sqlError) && (sqlError.Code == "40001" || sqlError.Code == "40P01")
+		if !again || try == tries {
+			return translate(err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Duration(rand.IntN(20*try)) * time.Millisecond):
+		}
+	}
+}
+
+// translate turns errors of PostgreSQL into faults, by SQLSTATE and constraint, never by text. Others pass.
+func translate(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := fault.As(err); ok || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	var sqlError *pgconn.PgError
+	if !errors.As(err, &sqlError) {
+		// Not the server's answer: there was none.
+		return &fault.Fault{Kind: fault.Unavailable, Reason: fault.ReasonDatabaseUnavailable,
+			Message: "the database cannot be reached", Cause: err}
+	}
+	switch class := sqlError.Code[:2]; {
+	case class == "08" || class == "57" || class == "53":
+		return &fault.Fault{Kind: fault.Unavailable, Reason: fault.ReasonDatabaseUnavailable,
+			Message: "the database cannot be used now", Cause: err}
+	case class == "40":
+		return &fault.Fault{Kind: fault.Aborted, Reason: fault.ReasonConflict,
+			Message: "lost against concurrent writers: try again", Cause: err}
+	case sqlError.Code == "23503":
+		return &fault.Fault{Kind: fault.FailedPrecondition, Reason: fault.ReasonInUse,
+			Message: fmt.Sprintf("%s refers to it, or it refers to what is gone (%s)", sqlError.TableName, sqlError.ConstraintName), Cause: err}
+	case sqlError.Code == "23505":
+		return &fault.Fault{Kind: fault.AlreadyExists, Reason: fault.ReasonAlreadyExists,
+			Message: "it exists already (" + sqlError.ConstraintName + ")", Cause: err}
+	}
+	return err
+}

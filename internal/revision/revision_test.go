@@ -1,0 +1,56 @@
+package revision_test
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/toolgrant/toolgrant/internal/revision"
+)
+
+func TestTokensRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r, err := revision.FromSnapshot(rapid.Uint64().Draw(t, "database"), "100:120:100,105,119")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r = r.With(rapid.Uint64Range(100, 140).Draw(t, "own"))
+		got, err := revision.Parse(r.String())
+		if err != nil || got.String() != r.String() {
+			t.Fatalf("%s came back as %s: %v", r, got, err)
+		}
+	})
+}
+
+func TestAWriteIncludesItselfAndNotWhatRanBesides(t *testing.T) {
+	r, err := revision.FromSnapshot(1, "100:105:100,103")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r = r.With(107)
+	for xid, want := range map[uint64]bool{99: true, 100: false, 101: true, 103: false, 104: true, 105: false, 106: false, 107: true, 108: false} {
+		if got := r.IncludesTransaction(xid); got != want {
+			t.Errorf("includes %d: %v, want %v", xid, got, want)
+		}
+	}
+}
+
+func TestLaterWritesSortAfterEarlierOnes(t *testing.T) {
+	first, _ := revision.FromSnapshot(1, "100:105:")
+	second, _ := revision.FromSnapshot(1, "106:109:")
+	if a, b := first.With(105).String(), second.With(108).String(); a >= b {
+		t.Errorf("%s does not sort before %s", a, b)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("r1-0000000000000001-0000000000000069-64-0-5")
+	f.Add("r1-")
+	f.Add("")
+	f.Fuzz(func(t *testing.T, token string) {
+		r, err := revision.Parse(token)
+		if err == nil && r.String() != token {
+			t.Errorf("%q came back as %q", token, r.String())
+		}
+	})
+}

@@ -1,0 +1,33 @@
+-- ResolveFacts reads all that one question about a chat rests on, besides the catalogue, in one statement
+-- and so from one snapshot. No row: the user does not exist.
+-- name: ResolveFacts :one
+SELECT pg_current_snapshot()::text AS snapshot,
+       (SELECT version FROM catalog_head)::bigint AS catalog_version,
+       ARRAY(SELECT d.device_id FROM devices d WHERE d.user_id = u.user_id ORDER BY d.device_id)::text[] AS device_ids,
+       ARRAY(SELECT d.device_type_id FROM devices d WHERE d.user_id = u.user_id ORDER BY d.device_id)::text[] AS device_type_ids,
+       ARRAY(SELECT m.group_id FROM memberships m WHERE m.user_id = u.user_id ORDER BY m.group_id)::text[] AS group_ids,
+       ARRAY(SELECT coalesce(m.start_time, '0001-01-01 00:00:00+00') FROM memberships m WHERE m.user_id = u.user_id ORDER BY m.group_id)::timestamptz[] AS start_times,
+       ARRAY(SELECT coalesce(m.expire_time, '0001-01-01 00:00:00+00') FROM memberships m WHERE m.user_id = u.user_id ORDER BY m.group_id)::timestamptz[] AS expire_times,
+       EXISTS (SELECT 1 FROM devices d WHERE d.device_id = @device_id) AS device_exists,
+       c.user_id AS chat_user_id, c.turn AS chat_turn, c.folded AS chat_folded, c.end_time AS chat_end_time
+FROM users u
+LEFT JOIN chats c ON c.chat_id = @chat_id
+WHERE u.user_id = @user_id;
+
+-- AdvanceChatTurn raises a chat's turn; no row changes if it is as high already.
+-- name: AdvanceChatTurn :execrows
+UPDATE chats SET turn = @turn WHERE chat_id = @chat_id AND turn < @turn;
+
+-- RecordChange tells followers what this transaction changed.
+-- name: RecordChange :exec
+INSERT INTO changes (kind, object_id) VALUES (@kind, @object_id);
+
+-- Snapshot returns what is visible to this statement, and what identifies this database among all others.
+-- name: Snapshot :one
+SELECT pg_current_snapshot()::text AS snapshot,
+       coalesce(pg_current_xact_id_if_assigned()::text, '')::text AS xid;
+
+-- DatabaseIdentity tells this database from all others, restored copies included.
+-- name: DatabaseIdentity :one
+SELECT (SELECT system_identifier FROM pg_control_system())::bigint AS system_identifier,
+       (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())::bigint AS database_oid;

@@ -1,0 +1,35 @@
+-- ListUsers returns the users of the given ids; of all ids after one, at most so many, if none are given.
+-- name: ListUsers :many
+SELECT u.user_id,
+       ARRAY(SELECT d.device_id FROM devices d WHERE d.user_id = u.user_id ORDER BY d.device_id)::text[] AS device_ids,
+       ARRAY(SELECT d.device_type_id FROM devices d WHERE d.user_id = u.user_id ORDER BY d.device_id)::text[] AS device_type_ids,
+       ARRAY(SELECT m.group_id FROM memberships m WHERE m.user_id = u.user_id ORDER BY m.group_id)::text[] AS group_ids,
+       ARRAY(SELECT coalesce(m.start_time, '0001-01-01 00:00:00+00') FROM memberships m WHERE m.user_id = u.user_id ORDER BY m.group_id)::timestamptz[] AS start_times,
+       ARRAY(SELECT coalesce(m.expire_time, '0001-01-01 00:00:00+00') FROM memberships m WHERE m.user_id = u.user_id ORDER BY m.group_id)::timestamptz[] AS expire_times
+FROM users u
+WHERE (sqlc.narg(user_ids)::text[] IS NULL OR u.user_id = ANY (sqlc.narg(user_ids)::text[])) AND u.user_id > @after::text
+ORDER BY u.user_id LIMIT @at_most;
+
+-- DeviceOwners returns who owns those of the devices that exist.
+-- name: DeviceOwners :many
+SELECT device_id, user_id FROM devices WHERE device_id = ANY (@device_ids::text[]);
+
+-- name: PutUser :exec
+INSERT INTO users (user_id)
+VALUES (@user_id) ON CONFLICT DO NOTHING;
+
+-- name: DeleteUser :exec
+DELETE FROM users WHERE user_id = @user_id;
+
+-- name: ClearDevices :exec
+DELETE FROM devices WHERE user_id = @user_id;
+
+-- name: AddDevices :exec
+INSERT INTO devices (user_id, device_id, device_type_id) SELECT @user_id, unnest(@device_ids::text[]), unnest(@device_type_ids::text[]);
+
+-- name: ClearMemberships :exec
+DELETE FROM memberships WHERE user_id = @user_id;
+
+-- name: AddMembership :exec
+INSERT INTO memberships (user_id, group_id, start_time, expire_time)
+VALUES (@user_id, @group_id, sqlc.narg(start_time), sqlc.narg(expire_time));
