@@ -220,3 +220,9 @@ func (s *Snapshot) Group(name id.Group) (Group, bool) {
 	}
 	return Group{}, false
 }
+
+// Offers tells whether a device type lists a tool.
+func (s *Snapshot) Offers(deviceType id.DeviceType, tool uint) bool {
+	t, ok := s.deviceTypes[deviceType]
+	return ok && t.offered.Test(tool)
+}

@@ -1,6 +1,10 @@
 package enable
 
-import "github.com/toolgrant/toolgrant/internal/id"
+import (
+	"time"
+
+	"github.com/toolgrant/toolgrant/internal/id"
+)
 
 // Action is what an entry of a chat's log does.
 type Action string
@@ -98,4 +102,24 @@ func (s State) DependsOnTurn(turn int32) bool {
 		}
 	}
 	return false
+}
+
+// LogEntry is an entry as it was written.
+type LogEntry struct {
+	Entry
+	RequestID  string
+	CreateTime time.Time
+}
+
+// Request names a request to write to a chat among the chat's.
+type Request struct {
+	ID          string
+	Fingerprint []byte // of its content: another content under the same id is refused
+}
+
+// Result is what a request to write to a chat did.
+type Result struct {
+	Chat     Chat
+	Entries  []LogEntry
+	Revision string
 }

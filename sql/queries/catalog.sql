@@ -124,3 +124,7 @@ DELETE FROM avatars WHERE avatar_id = @avatar_id;
 
 -- name: DeleteDefaultAvatar :exec
 DELETE FROM default_avatars WHERE coalesce(user_id, '') = @user_id AND coalesce(device_type_id, '') = @device_type_id;
+
+-- ShareCatalog keeps writers of the catalogue out until this transaction ends.
+-- name: ShareCatalog :one
+SELECT version FROM catalog_head FOR SHARE;

@@ -651,3 +651,15 @@ func (q *Queries) PutToolType(ctx context.Context, db DBTX, arg PutToolTypeParam
 	)
 	return err
 }
+
+const shareCatalog = `-- name: ShareCatalog :one
+SELECT version FROM catalog_head FOR SHARE
+`
+
+// ShareCatalog keeps writers of the catalogue out until this transaction ends.
+func (q *Queries) ShareCatalog(ctx context.Context, db DBTX) (int64, error) {
+	row := db.QueryRow(ctx, shareCatalog)
+	var version int64
+	err := row.Scan(&version)
+	return version, err
+}

@@ -1,0 +1,241 @@
+package grpcserver
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"google.golang.org/protobuf/types/known/structpb"
+
+	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
+	"github.com/toolgrant/toolgrant/internal/availability"
+	"github.com/toolgrant/toolgrant/internal/catalog"
+	"github.com/toolgrant/toolgrant/internal/effective"
+	"github.com/toolgrant/toolgrant/internal/fault"
+	"github.com/toolgrant/toolgrant/internal/id"
+	"github.com/toolgrant/toolgrant/internal/revision"
+)
+
+type entitlementServer struct {
+	toolgrantv1.UnimplementedEntitlementServiceServer
+	store Store
+	now   func() time.Time
+}
+
+// question is what the three RPCs have in common.
+type question interface {
+	GetChatId() string
+	GetUserId() string
+	GetSurface() *toolgrantv1.Surface
+	GetConsistency() *toolgrantv1.Consistency
+}
+
+// resolve reads the facts, asks the rules and stores the chat's turn where something depends on it.
+func (s *entitlementServer) resolve(ctx context.Context, q question, turn *int32) (*effective.Answer, effective.Facts, error) {
+	surface := surfaceFromProto(q.GetSurface())
+	chat := id.Chat(q.GetChatId())
+	facts, err := s.store.Facts(ctx, chat, id.User(q.GetUserId()), surface)
+	if err != nil {
+		return nil, facts, err
+	}
+	if err := checkConsistency(s.store, q.GetConsistency(), facts.Revision); err != nil {
+		return nil, facts, err
+	}
+	asked, advance, err := facts.Ask(surface, turn, s.now())
+	if err != nil {
+		return nil, facts, err
+	}
+	if advance {
+		if err := s.store.AdvanceTurn(ctx, chat, asked.Turn); err != nil {
+			return nil, facts, err
+		}
+	}
+	return facts.World.Resolve(asked), facts, nil
+}
+
+func checkConsistency(store Store, c *toolgrantv1.Consistency, now revision.Revision) error {
+	if c.GetAtLeastAsFresh() == "" {
+		return nil
+	}
+	return store.CheckRevision(c.GetAtLeastAsFresh(), now)
+}
+
+// ResolveTools implements the RPC.
+func (s *entitlementServer) ResolveTools(ctx context.Context, r *toolgrantv1.ResolveToolsRequest) (*toolgrantv1.ResolveToolsResponse, error) {
+	answer, facts, err := s.resolve(ctx, r, r.Turn)
+	if err != nil {
+		return nil, err
+	}
+	response := &toolgrantv1.ResolveToolsResponse{
+		ActiveAvatarIds: strings(answer.Enable.ActiveAvatars),
+		NewChat:         facts.Chat == nil,
+		Revision:        facts.Revision.String(),
+	}
+	for n := range answer.Effective.EachSet() {
+		tool, err := effectiveToProto(facts.World, answer, n, r.GetView())
+		if err != nil {
+			return nil, err
+		}
+		response.Tools = append(response.Tools, tool)
+	}
+	for _, w := range answer.Withheld() {
+		response.Withheld = append(response.Withheld, withheldToProto(w))
+	}
+	return response, nil
+}
+
+// CheckTool implements the RPC.
+func (s *entitlementServer) CheckTool(ctx context.Context, r *toolgrantv1.CheckToolRequest) (*toolgrantv1.CheckToolResponse, error) {
+	answer, facts, err := s.resolve(ctx, r, r.Turn)
+	if err != nil {
+		return nil, err
+	}
+	n, err := named(&facts, id.Tool(r.GetToolId()))
+	if err != nil {
+		return nil, err
+	}
+	response := &toolgrantv1.CheckToolResponse{
+		Effective: answer.Effective.Test(n),
+		Available: answer.Availability.Available.Test(n),
+		Enabled:   answer.Enable.Enabled.Test(n),
+		Revision:  facts.Revision.String(),
+	}
+	if reason := answer.Reason(n); reason != effective.ReasonNone {
+		response.Reason = reasonToProto(reason).Enum()
+	}
+	return response, nil
+}
+
+// ExplainTool implements the RPC.
+func (s *entitlementServer) ExplainTool(ctx context.Context, r *toolgrantv1.ExplainToolRequest) (*toolgrantv1.ExplainToolResponse, error) {
+	answer, facts, err := s.resolve(ctx, r, r.Turn)
+	if err != nil {
+		return nil, err
+	}
+	n, err := named(&facts, id.Tool(r.GetToolId()))
+	if err != nil {
+		return nil, err
+	}
+	response := &toolgrantv1.ExplainToolResponse{
+		Effective: answer.Effective.Test(n),
+		Available: answer.Availability.Available.Test(n),
+		Enabled:   answer.Enable.Enabled.Test(n),
+		Revision:  facts.Revision.String(),
+	}
+	if w, withheld := answer.WithheldTool(n); withheld {
+		response.Reason = reasonToProto(w.Reason).Enum()
+		response.Withheld = withheldToProto(w)
+	}
+	for _, step := range answer.Explain(n) {
+		p := &toolgrantv1.ExplainStep{
+			Rule:    toolgrantv1.ExplainRule(toolgrantv1.ExplainRule_value["EXPLAIN_RULE_"+string(step.Rule)]),
+			Outcome: toolgrantv1.ExplainOutcome(toolgrantv1.ExplainOutcome_value["EXPLAIN_OUTCOME_"+string(step.Outcome)]),
+			Message: step.Message,
+		}
+		for _, row := range step.Rows {
+			p.Rows = append(p.Rows, &toolgrantv1.ExplainRow{Kind: row.Kind, Id: row.ID, Detail: row.Detail})
+		}
+		response.Steps = append(response.Steps, p)
+	}
+	return response, nil
+}
+
+// named returns the number of a tool that a request names. Another user's private tool does not exist.
+func named(facts *effective.Facts, tool id.Tool) (uint, error) {
+	n, _ := facts.World.Catalog.Number(tool)
+	if !facts.World.Catalog.ExistsFor(facts.User.ID, tool) {
+		return 0, fault.Missing("tool", string(tool))
+	}
+	return n, nil
+}
+
+func effectiveToProto(w *effective.World, answer *effective.Answer, n uint, view toolgrantv1.ToolView) (*toolgrantv1.EffectiveTool, error) {
+	tool, toolType := w.Catalog.Tool(n), w.Catalog.Type(n)
+	p := &toolgrantv1.EffectiveTool{
+		ToolId:      string(tool.ID),
+		ToolTypeId:  string(tool.Type),
+		Name:        tool.Name,
+		Title:       tool.Title,
+		Description: tool.Description,
+		Category:    tool.Category,
+		Risk:        toolgrantv1.ToolRisk(toolgrantv1.ToolRisk_value["TOOL_RISK_"+string(tool.Risk)]),
+		Core:        tool.Core,
+		Source:      toolgrantv1.ToolSource(toolgrantv1.ToolSource_value["TOOL_SOURCE_"+string(toolType.Source)]),
+		EnabledBy: &toolgrantv1.EnabledBy{
+			Core:      tool.Core,
+			Chat:      answer.Enable.ByChat.Test(n),
+			AvatarIds: strings(answer.Enable.Binding(n)),
+		},
+	}
+	if left, ok := answer.Enable.TurnsLeft(n); ok {
+		p.ExpiresAfterTurns = &left
+	}
+	if view != toolgrantv1.ToolView_TOOL_VIEW_FULL {
+		return p, nil
+	}
+	var err error
+	p.Prompt = tool.Prompt
+	if p.Config, err = structFromJSON(tool.Config); err != nil {
+		return nil, err
+	}
+	if toolType.Source != catalog.SourceExternalMCP {
+		function := &toolgrantv1.ToolFunction{Name: tool.Name, Description: tool.Description}
+		if function.InputSchema, err = structFromJSON(toolType.InputSchema); err != nil {
+			return nil, err
+		}
+		p.Functions = append(p.Functions, function)
+	}
+	return p, nil
+}
+
+func withheldToProto(w effective.Withheld) *toolgrantv1.WithheldTool {
+	p := &toolgrantv1.WithheldTool{
+		ToolId:              string(w.Tool),
+		Reason:              reasonToProto(w.Reason),
+		Message:             w.Message,
+		MessageZh:           w.MessageZH,
+		MissingCapabilities: w.MissingCapabilities,
+		GroupIds:            strings(w.Groups),
+		GrantingGroupIds:    strings(w.GrantingGroups),
+		ShadowedByToolId:    string(w.ShadowedBy),
+	}
+	for _, surface := range w.Surfaces {
+		p.Surfaces = append(p.Surfaces, surfaceToProto(surface))
+	}
+	return p
+}
+
+func reasonToProto(r effective.Reason) toolgrantv1.WithheldReason {
+	return toolgrantv1.WithheldReason(toolgrantv1.WithheldReason_value["WITHHELD_REASON_"+string(r)])
+}
+
+func surfaceFromProto(s *toolgrantv1.Surface) availability.Surface {
+	return availability.Surface{Device: id.Device(s.GetDeviceId())}
+}
+
+func surfaceToProto(s availability.Surface) *toolgrantv1.Surface {
+	if s.IsWeb() {
+		return &toolgrantv1.Surface{Kind: &toolgrantv1.Surface_Web{Web: &toolgrantv1.Web{}}}
+	}
+	return &toolgrantv1.Surface{Kind: &toolgrantv1.Surface_DeviceId{DeviceId: string(s.Device)}}
+}
+
+func structFromJSON(data json.RawMessage) (*structpb.Struct, error) {
+	if data == nil {
+		return nil, nil
+	}
+	s := &structpb.Struct{}
+	return s, s.UnmarshalJSON(data)
+}
+
+// strings turns ids into plain strings.
+func strings[T ~string](ids []T) []string {
+	if len(ids) == 0 {
+		return nil
+	}
+	list := make([]string, len(ids))
+	for i, name := range ids {
+		list[i] = string(name)
+	}
+	return list
+}

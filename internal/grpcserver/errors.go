@@ -1,0 +1,113 @@
+package grpcserver
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime/debug"
+
+	"buf.build/go/protovalidate"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/protoadapt"
+
+	"github.com/toolgrant/toolgrant/internal/fault"
+)
+
+var codeOf = map[fault.Kind]codes.Code{
+	fault.Internal:           codes.Internal,
+	fault.InvalidArgument:    codes.InvalidArgument,
+	fault.NotFound:           codes.NotFound,
+	fault.AlreadyExists:      codes.AlreadyExists,
+	fault.PermissionDenied:   codes.PermissionDenied,
+	fault.FailedPrecondition: codes.FailedPrecondition,
+	fault.OutOfRange:         codes.OutOfRange,
+	fault.Aborted:            codes.Aborted,
+	fault.ResourceExhausted:  codes.ResourceExhausted,
+	fault.Unavailable:        codes.Unavailable,
+}
+
+// translateErrors is the one place where errors become statuses. What is not a fault is logged, and told to
+// nobody; a panic is a fault of the server.
+func translateErrors(logger *slog.Logger) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (response any, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				logger.ErrorContext(ctx, "panic", "method", info.FullMethod, "panic", p, "stack", string(debug.Stack()))
+				response, err = nil, statusOf(&fault.Fault{Reason: fault.ReasonInternal, Message: "internal error"})
+			}
+		}()
+		response, err = handle(ctx, request)
+		if err == nil {
+			return response, nil
+		}
+		return nil, toStatus(ctx, logger, info.FullMethod, err)
+	}
+}
+
+func toStatus(ctx context.Context, logger *slog.Logger, method string, err error) error {
+	if ctx.Err() != nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return status.FromContextError(err).Err()
+	}
+	f, ok := fault.As(err)
+	if !ok {
+		logger.ErrorContext(ctx, "internal error", "method", method, "error", err)
+		f = &fault.Fault{Reason: fault.ReasonInternal, Message: "internal error"}
+	} else if f.Cause != nil {
+		logger.WarnContext(ctx, f.Message, "method", method, "error", f.Cause)
+	}
+	return statusOf(f)
+}
+
+func statusOf(f *fault.Fault) error {
+	details := []protoadapt.MessageV1{&errdetails.ErrorInfo{Domain: "toolgrant", Reason: "ERROR_REASON_" + string(f.Reason)}}
+	if len(f.Violations) > 0 {
+		bad := &errdetails.BadRequest{}
+		for _, v := range f.Violations {
+			bad.FieldViolations = append(bad.FieldViolations, &errdetails.BadRequest_FieldViolation{Field: v.Field, Description: v.Description})
+		}
+		details = append(details, bad)
+	}
+	if f.Resource != "" {
+		details = append(details, &errdetails.ResourceInfo{ResourceType: f.Resource, ResourceName: f.ID, Description: f.Message})
+	}
+	st, err := status.New(codeOf[f.Kind], f.Error()).WithDetails(details...)
+	if err != nil {
+		return status.Error(codeOf[f.Kind], f.Message)
+	}
+	return st.Err()
+}
+
+// validate refuses requests that break the rules of the protos, naming every field and rule.
+func validate(validator protovalidate.Validator) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+		if message, ok := request.(proto.Message); ok {
+			if violations, err := violationsOf(validator, message); err != nil {
+				return nil, err
+			} else if len(violations) > 0 {
+				return nil, fault.Invalid(violations...)
+			}
+		}
+		return handle(ctx, request)
+	}
+}
+
+func violationsOf(validator protovalidate.Validator, message proto.Message) ([]fault.Violation, error) {
+	err := validator.Validate(message)
+	var broken *protovalidate.ValidationError
+	if err == nil || !errors.As(err, &broken) {
+		return nil, err
+	}
+	var violations []fault.Violation
+	for _, v := range broken.Violations {
+		violations = append(violations, fault.Violation{
+			Field: protovalidate.FieldPathString(v.Proto.GetField()), Description: v.Proto.GetMessage()})
+	}
+	return violations, nil
+}
