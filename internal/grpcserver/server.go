@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
+	"github.com/toolgrant/toolgrant/internal/admin"
 	"github.com/toolgrant/toolgrant/internal/availability"
 	"github.com/toolgrant/toolgrant/internal/effective"
 	"github.com/toolgrant/toolgrant/internal/enable"
@@ -35,6 +36,10 @@ type Store interface {
 	ChangeChat(context.Context, id.Chat, *int32, enable.Request, func(*enable.Chat, *effective.World) ([]enable.Entry, error)) (enable.Result, error)
 	// Chat returns a chat and the revision that this is complete through.
 	Chat(context.Context, id.Chat) (enable.Chat, string, error)
+	// ApplyManifest makes what is stored equal to a manifest, and returns what changed.
+	ApplyManifest(ctx context.Context, m admin.Manifest, prune, dryRun bool) (changes []admin.Change, revision string, err error)
+	// ExportManifest returns what is stored, and the revision that it is complete through.
+	ExportManifest(ctx context.Context, omitUsers bool) (m admin.Manifest, revision string, err error)
 	// ChatLog returns a page of a chat's log.
 	ChatLog(ctx context.Context, chat id.Chat, after, atMost int32) (entries []enable.LogEntry, more bool, revision string, err error)
 }
@@ -62,5 +67,6 @@ func New(o Options) *grpc.Server {
 	)
 	toolgrantv1.RegisterEntitlementServiceServer(s, &entitlementServer{store: o.Store, now: o.Now})
 	toolgrantv1.RegisterChatServiceServer(s, &chatServer{store: o.Store})
+	toolgrantv1.RegisterAdminServiceServer(s, &adminServer{store: o.Store, validator: validator})
 	return s
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -73,9 +72,17 @@ func userFromRow(user id.User, devices, deviceTypes, groups []string, starts, ex
 		u.Devices = append(u.Devices, availability.Device{ID: id.Device(devices[i]), Type: id.DeviceType(deviceTypes[i])})
 	}
 	for i := range groups {
-		u.Memberships = append(u.Memberships, availability.Membership{Group: id.Group(groups[i]), Start: starts[i], Expire: expires[i]})
+		u.Memberships = append(u.Memberships, availability.Membership{Group: id.Group(groups[i]), Start: instant(starts[i]), Expire: instant(expires[i])})
 	}
 	return u
+}
+
+// instant drops the connection's time zone; the zero time, which stands for none, stays zero.
+func instant(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
+	}
+	return t.UTC()
 }
 
 // AdvanceTurn raises a chat's turn, if it is not as high already.

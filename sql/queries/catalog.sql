@@ -123,7 +123,7 @@ DELETE FROM groups WHERE group_id = @group_id;
 DELETE FROM avatars WHERE avatar_id = @avatar_id;
 
 -- name: DeleteDefaultAvatar :exec
-DELETE FROM default_avatars WHERE coalesce(user_id, '') = @user_id AND coalesce(device_type_id, '') = @device_type_id;
+DELETE FROM default_avatars WHERE coalesce(user_id, '') = @user_id::text AND coalesce(device_type_id, '') = @device_type_id::text;
 
 -- ShareCatalog keeps writers of the catalogue out until this transaction ends.
 -- name: ShareCatalog :one

@@ -47,7 +47,7 @@ CREATE TABLE chat_tool_log (
     sequence_number integer NOT NULL CONSTRAINT chat_tool_log_sequence_number_ck CHECK (sequence_number >= 1),
     tool_id text COLLATE "C" NOT NULL CONSTRAINT chat_tool_log_tool_id_ck CHECK (is_identifier(tool_id)),
     action text NOT NULL CONSTRAINT chat_tool_log_action_ck CHECK (action IN ('ENABLE', 'DISABLE')),
-    ttl_turns integer CONSTRAINT chat_tool_log_ttl_turns_ck CHECK (ttl_turns >= 1 AND action = 'ENABLE'),
+    ttl_turns integer CONSTRAINT chat_tool_log_ttl_turns_ck CHECK (ttl_turns IS NULL OR (ttl_turns >= 1 AND action = 'ENABLE')),
     turn integer NOT NULL CONSTRAINT chat_tool_log_turn_ck CHECK (turn >= 0),
     request_id text COLLATE "C" NOT NULL,
     create_time timestamptz NOT NULL,

@@ -133,12 +133,12 @@ func (q *Queries) DeleteAvatar(ctx context.Context, db DBTX, avatarID string) er
 }
 
 const deleteDefaultAvatar = `-- name: DeleteDefaultAvatar :exec
-DELETE FROM default_avatars WHERE coalesce(user_id, '') = $1 AND coalesce(device_type_id, '') = $2
+DELETE FROM default_avatars WHERE coalesce(user_id, '') = $1::text AND coalesce(device_type_id, '') = $2::text
 `
 
 type DeleteDefaultAvatarParams struct {
-	UserID       *string
-	DeviceTypeID *string
+	UserID       string
+	DeviceTypeID string
 }
 
 func (q *Queries) DeleteDefaultAvatar(ctx context.Context, db DBTX, arg DeleteDefaultAvatarParams) error {
