@@ -131,7 +131,7 @@ func TestForeignProcessNumber(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- bystander.Wait() }()
-	t.Cleanup(func() { _ = bystander.Process.Kill(); <-ended })
+	t.Cleanup(func() { _ = bystander.Process.Kill(); <-ended }) //nolint:errcheck // how it ended does not matter
 
 	for name, text := range map[string]string{
 		"foreign": strconv.Itoa(bystander.Process.Pid) + "\n" + p.cluster + "\n",
@@ -151,7 +151,7 @@ func TestForeignProcessNumber(t *testing.T) {
 		stop(t, next)
 	}
 	select {
-	case <-ended:
+	case <-ended: //nolint:errcheck // how it ended does not matter
 		t.Error("a process that is not PostgreSQL was ended")
 		ended <- nil
 	default:
