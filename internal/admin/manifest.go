@@ -19,6 +19,24 @@ type Manifest struct {
 	Users      []availability.User
 }
 
+// Edit is what is to become of the stored objects.
+type Edit struct {
+	// Manifest holds objects as they shall be.
+	Manifest
+	// Prune deletes the objects that the manifest does not name, in those of its sections that name any.
+	Prune bool
+	// Delete names objects that shall go. They are refused as in use, not as invalid, while others name them.
+	Delete []Ref
+	// Etags of objects as they were read: if one has changed since, it is not changed.
+	Etags map[Ref]string
+}
+
+// Ref names an object among all of the world.
+type Ref struct {
+	Section Section
+	ID      string
+}
+
 // Section is a kind of object in a manifest.
 type Section string
 
@@ -44,12 +62,11 @@ const (
 	ActionDelete Action = "DELETE"
 )
 
-// Change is one object that a manifest changes.
+// Change is one object that an edit changes.
 type Change struct {
-	Action  Action
-	Section Section
-	ID      string
-	Fields  []FieldChange // of an update
+	Ref
+	Action Action
+	Fields []FieldChange // of an update
 	// Object is the object after the change, before it for a DELETE: a catalog.Tool and the like.
 	Object any
 }
@@ -57,23 +74,24 @@ type Change struct {
 // FieldChange is one field that changes, as JSON.
 type FieldChange struct{ Field, Before, After string }
 
-// Canonicalize sorts what has no order, as storage returns it, so that equal manifests look equal.
+// Canonicalize brings what has no order into that in which storage returns it, so that equal manifests look
+// equal. It changes no list in place.
 func (m *Manifest) Canonicalize() {
 	for i := range m.Tools {
-		slices.Sort(m.Tools[i].Related)
+		m.Tools[i].Related = sorted(m.Tools[i].Related)
 	}
 	for i := range m.DeviceTypes {
-		slices.Sort(m.DeviceTypes[i].Tools)
+		m.DeviceTypes[i].Tools = sorted(m.DeviceTypes[i].Tools)
 	}
 	for i := range m.Groups {
-		slices.Sort(m.Groups[i].Grants)
-		slices.Sort(m.Groups[i].Revokes)
+		m.Groups[i].Grants, m.Groups[i].Revokes = sorted(m.Groups[i].Grants), sorted(m.Groups[i].Revokes)
 	}
 	for i := range m.Avatars {
-		slices.Sort(m.Avatars[i].Tools)
+		m.Avatars[i].Tools = sorted(m.Avatars[i].Tools)
 	}
 	for i := range m.Users {
 		u := &m.Users[i]
+		u.Devices, u.Memberships = slices.Clone(u.Devices), slices.Clone(u.Memberships)
 		slices.SortFunc(u.Devices, func(a, b availability.Device) int { return cmp.Compare(a.ID, b.ID) })
 		slices.SortFunc(u.Memberships, func(a, b availability.Membership) int { return cmp.Compare(a.Group, b.Group) })
 		for j := range u.Memberships {
@@ -82,6 +100,8 @@ func (m *Manifest) Canonicalize() {
 		}
 	}
 }
+
+func sorted[T cmp.Ordered](list []T) []T { return slices.Sorted(slices.Values(list)) }
 
 // instant drops the time zone; the zero time stays zero.
 func instant(t time.Time) time.Time {

@@ -1,117 +1,94 @@
 package admin
 
 import (
-	"bytes"
-	"encoding/json"
+	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
-	"github.com/toolgrant/toolgrant/internal/availability"
-	"github.com/toolgrant/toolgrant/internal/catalog"
-	"github.com/toolgrant/toolgrant/internal/enable"
+	"github.com/toolgrant/toolgrant/internal/fault"
 )
 
-// Plan returns what makes the stored objects equal to the manifest's, in the order in which it is written,
-// or every fault. stored holds the whole catalogue, and of the users those that the manifest names (all, to
-// prune users). prune deletes the objects that the manifest does not name, in sections that name any.
-func Plan(stored, manifest Manifest, prune bool) ([]Change, error) {
-	if err := validate(stored, manifest, prune); err != nil {
+// Plan returns what an edit changes, in the order in which it is written, or every fault. stored holds the
+// whole catalogue, and of the users those that the edit and the catalogue name (all, to prune users).
+func Plan(stored Manifest, e Edit) ([]Change, error) {
+	before := make(map[Ref]any)
+	for _, o := range stored.objects() {
+		before[o.Ref] = o.value
+	}
+	gone := e.gone(before)
+	if err := validate(stored, e, gone); err != nil {
 		return nil, err
 	}
-	var p plan
-	section(&p, SectionUsers, stored.Users, manifest.Users, prune, func(u availability.User) string { return string(u.ID) })
-	section(&p, SectionMCPServers, stored.MCPServers, manifest.MCPServers, prune, func(m catalog.MCPServer) string { return string(m.ID) })
-	section(&p, SectionToolTypes, stored.ToolTypes, manifest.ToolTypes, prune, func(t catalog.ToolType) string { return string(t.ID) })
-	section(&p, SectionTools, stored.Tools, manifest.Tools, prune, func(t catalog.Tool) string { return string(t.ID) })
-	section(&p, SectionDeviceTypes, stored.DeviceTypes, manifest.DeviceTypes, prune, func(d availability.DeviceType) string { return string(d.ID) })
-	section(&p, SectionGroups, stored.Groups, manifest.Groups, prune, func(g availability.Group) string { return string(g.ID) })
-	section(&p, SectionAvatars, stored.Avatars, manifest.Avatars, prune, func(a enable.Avatar) string { return string(a.ID) })
-	section(&p, SectionDefaultAvatars, stored.DefaultAvatars, manifest.DefaultAvatars, prune, DefaultAvatarID)
-	// What refers goes before what is referred to.
-	slices.Reverse(p.deletes)
-	return append(p.puts, p.deletes...), nil
-}
-
-// DefaultAvatarID names a row of the default avatars: "user/device type", * for any.
-func DefaultAvatarID(d enable.DefaultAvatar) string {
-	user, deviceType := string(d.User), string(d.DeviceType)
-	if user == "" {
-		user = "*"
+	e.Canonicalize() // not before: faults name places as they were given
+	var changes []Change
+	var outdated []fault.Violation
+	check := func(c Change) {
+		if etag := e.Etags[c.Ref]; etag != "" && (before[c.Ref] == nil || Etag(before[c.Ref]) != etag) {
+			outdated = append(outdated, fault.Violation{Field: e.path(c.Ref) + "etag", Description: "the object has changed since"})
+		}
+		changes = append(changes, c)
 	}
-	if deviceType == "" {
-		deviceType = "*"
-	}
-	return user + "/" + deviceType
-}
-
-type plan struct{ puts, deletes []Change }
-
-func section[T any](p *plan, name Section, stored, wanted []T, prune bool, idOf func(T) string) {
-	before := index(stored, idOf)
-	after := index(wanted, idOf)
-	for _, id := range slices.Sorted(maps.Keys(after)) {
-		object := after[id]
-		old, exists := before[id]
+	wanted := e.objects()
+	slices.SortStableFunc(wanted, func(a, b object) int {
+		if a.Section != b.Section {
+			return 0 // sections are in order already
+		}
+		return cmp.Compare(a.ID, b.ID)
+	})
+	for _, o := range wanted {
+		old, exists := before[o.Ref]
 		if !exists {
-			p.puts = append(p.puts, Change{Action: ActionCreate, Section: name, ID: id, Object: object})
-		} else if fields := difference(old, object); len(fields) > 0 {
-			p.puts = append(p.puts, Change{Action: ActionUpdate, Section: name, ID: id, Fields: fields, Object: object})
+			check(Change{Ref: o.Ref, Action: ActionCreate, Object: o.value})
+		} else if fields := difference(old, o.value); len(fields) > 0 {
+			check(Change{Ref: o.Ref, Action: ActionUpdate, Fields: fields, Object: o.value})
 		}
 	}
-	if !prune || len(wanted) == 0 {
-		return
-	}
-	for _, id := range slices.Sorted(maps.Keys(before)) {
-		if _, kept := after[id]; !kept {
-			p.deletes = append(p.deletes, Change{Action: ActionDelete, Section: name, ID: id, Object: before[id]})
+	// What refers goes before what is referred to.
+	for _, o := range slices.Backward(stored.objects()) {
+		if gone[o.Ref] {
+			check(Change{Ref: o.Ref, Action: ActionDelete, Object: o.value})
 		}
 	}
+	if len(outdated) > 0 {
+		return nil, &fault.Fault{Kind: fault.Aborted, Reason: fault.ReasonEtagMismatch,
+			Message: "the etag is not the stored object's: read it again", Violations: outdated}
+	}
+	return changes, nil
 }
 
-func index[T any](objects []T, idOf func(T) string) map[string]T {
-	byID := make(map[string]T, len(objects))
-	for _, o := range objects {
-		byID[idOf(o)] = o
+// gone says which of the stored objects go.
+func (e *Edit) gone(stored map[Ref]any) map[Ref]bool {
+	gone := make(map[Ref]bool)
+	for _, ref := range e.Delete {
+		gone[ref] = true
 	}
-	return byID
-}
-
-// difference compares two objects field by field, as JSON.
-func difference(before, after any) []FieldChange {
-	old, wanted := fieldsOf(before), fieldsOf(after)
-	var changes []FieldChange
-	for _, field := range slices.Sorted(maps.Keys(wanted)) {
-		if !bytes.Equal(old[field], wanted[field]) {
-			changes = append(changes, FieldChange{Field: field, Before: string(old[field]), After: string(wanted[field])})
+	if !e.Prune {
+		return gone
+	}
+	kept, pruned := make(map[Ref]bool), make(map[Section]bool)
+	for _, o := range e.objects() {
+		kept[o.Ref], pruned[o.Section] = true, true
+	}
+	for ref := range maps.Keys(stored) {
+		if pruned[ref.Section] && !kept[ref] {
+			gone[ref] = true
 		}
 	}
-	return changes
+	return gone
 }
 
-// fieldsOf returns an object's fields in a form where equal values look equal: lists that are empty and
-// lists that are absent, and JSON objects in any order of their keys.
-func fieldsOf(object any) map[string]json.RawMessage {
-	data, err := json.Marshal(object)
-	if err != nil {
-		panic("admin: " + err.Error()) // domain types always marshal; raw JSON in them was validated
-	}
-	var fields map[string]any
-	if err := json.Unmarshal(data, &fields); err != nil {
-		panic("admin: " + err.Error())
-	}
-	canonical := make(map[string]json.RawMessage, len(fields))
-	for name, value := range fields {
-		switch v := value.(type) {
-		case []any:
-			if len(v) == 0 {
-				value = nil
-			}
-		case map[string]any:
-			if len(v) == 0 {
-				value = nil
-			}
+// path is where an object stands in the edit's manifest, with a point; empty if it doesn't.
+func (e *Edit) path(ref Ref) string {
+	i := 0
+	for _, o := range e.objects() {
+		if o.Section != ref.Section {
+			continue
 		}
-		canonical[name], _ = json.Marshal(value) // it was unmarshalled just now
+		if o.Ref == ref {
+			return fmt.Sprintf("%s[%d].", ref.Section, i)
+		}
+		i++
 	}
-	return canonical
+	return ""
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/toolgrant/toolgrant/internal/id"
 )
 
-// world is what will be stored: the manifest's objects over, or with prune instead of, the stored ones.
+// world is what will be stored: the edit's objects over the stored ones, without those that go.
 type world struct {
 	servers     map[id.MCPServer]catalog.MCPServer
 	types       map[id.ToolType]catalog.ToolType
@@ -29,6 +29,7 @@ type world struct {
 	avatars     map[id.Avatar]enable.Avatar
 	users       map[id.User]availability.User
 
+	gone       map[Ref]bool
 	violations []fault.Violation
 }
 
@@ -36,11 +37,11 @@ func (w *world) fault(path, format string, arguments ...any) {
 	w.violations = append(w.violations, fault.Violation{Field: path, Description: fmt.Sprintf(format, arguments...)})
 }
 
-// merge lays wanted objects over the stored ones and reports ids that occur twice.
-func merge[K ~string, T any](w *world, section Section, field string, stored, wanted []T, prune bool, idOf func(T) K) map[K]T {
+// merge lays wanted objects over the stored ones that stay and reports ids that occur twice.
+func merge[K ~string, T any](w *world, section Section, field string, stored, wanted []T, idOf func(T) K) map[K]T {
 	merged := make(map[K]T, len(stored)+len(wanted))
-	if !prune || len(wanted) == 0 {
-		for _, o := range stored {
+	for _, o := range stored {
+		if len(w.gone) == 0 || !w.gone[Ref{section, string(idOf(o))}] {
 			merged[idOf(o)] = o
 		}
 	}
@@ -55,109 +56,80 @@ func merge[K ~string, T any](w *world, section Section, field string, stored, wa
 	return merged
 }
 
-// validate checks the manifest's objects, and the stored objects that refer to what it changes.
-func validate(stored, m Manifest, prune bool) error {
-	w := &world{}
-	w.servers = merge(w, SectionMCPServers, "mcp_server_id", stored.MCPServers, m.MCPServers, prune, func(o catalog.MCPServer) id.MCPServer { return o.ID })
-	w.types = merge(w, SectionToolTypes, "tool_type_id", stored.ToolTypes, m.ToolTypes, prune, func(o catalog.ToolType) id.ToolType { return o.ID })
-	w.tools = merge(w, SectionTools, "tool_id", stored.Tools, m.Tools, prune, func(o catalog.Tool) id.Tool { return o.ID })
-	w.deviceTypes = merge(w, SectionDeviceTypes, "device_type_id", stored.DeviceTypes, m.DeviceTypes, prune, func(o availability.DeviceType) id.DeviceType { return o.ID })
-	w.groups = merge(w, SectionGroups, "group_id", stored.Groups, m.Groups, prune, func(o availability.Group) id.Group { return o.ID })
-	w.avatars = merge(w, SectionAvatars, "avatar_id", stored.Avatars, m.Avatars, prune, func(o enable.Avatar) id.Avatar { return o.ID })
-	w.users = merge(w, SectionUsers, "user_id", stored.Users, m.Users, prune, func(o availability.User) id.User { return o.ID })
-	defaults := merge(w, SectionDefaultAvatars, "avatar_id", stored.DefaultAvatars, m.DefaultAvatars, prune, DefaultAvatarID)
+// validate checks the edit's objects, and the stored objects that refer to what it changes.
+func validate(stored Manifest, e Edit, gone map[Ref]bool) error {
+	w := &world{gone: gone}
+	w.servers = merge(w, SectionMCPServers, "mcp_server_id", stored.MCPServers, e.MCPServers, func(o catalog.MCPServer) id.MCPServer { return o.ID })
+	w.types = merge(w, SectionToolTypes, "tool_type_id", stored.ToolTypes, e.ToolTypes, func(o catalog.ToolType) id.ToolType { return o.ID })
+	w.tools = merge(w, SectionTools, "tool_id", stored.Tools, e.Tools, func(o catalog.Tool) id.Tool { return o.ID })
+	w.deviceTypes = merge(w, SectionDeviceTypes, "device_type_id", stored.DeviceTypes, e.DeviceTypes, func(o availability.DeviceType) id.DeviceType { return o.ID })
+	w.groups = merge(w, SectionGroups, "group_id", stored.Groups, e.Groups, func(o availability.Group) id.Group { return o.ID })
+	w.avatars = merge(w, SectionAvatars, "avatar_id", stored.Avatars, e.Avatars, func(o enable.Avatar) id.Avatar { return o.ID })
+	w.users = merge(w, SectionUsers, "user_id", stored.Users, e.Users, func(o availability.User) id.User { return o.ID })
+	merge(w, SectionDefaultAvatars, "avatar_id", nil, e.DefaultAvatars, DefaultAvatarID)
 
 	at := func(section Section, i int) string { return fmt.Sprintf("%s[%d]", section, i) }
-	named := map[string]bool{} // objects that the manifest holds; the rest is checked below
-	for i, o := range m.MCPServers {
+	for i, o := range e.MCPServers {
 		w.checkServer(at(SectionMCPServers, i), o)
 	}
-	for i, o := range m.ToolTypes {
-		named["tool_type/"+string(o.ID)] = true
+	for i, o := range e.ToolTypes {
 		w.checkType(at(SectionToolTypes, i), o)
 	}
-	for i, o := range m.Tools {
-		named["tool/"+string(o.ID)] = true
+	for i, o := range e.Tools {
 		w.checkTool(at(SectionTools, i), o)
 	}
-	for i, o := range m.DeviceTypes {
-		named["device_type/"+string(o.ID)] = true
+	for i, o := range e.DeviceTypes {
 		w.checkShared(at(SectionDeviceTypes, i)+".tool_ids", o.Tools)
 	}
-	for i, o := range m.Groups {
-		named["group/"+string(o.ID)] = true
+	for i, o := range e.Groups {
 		w.checkShared(at(SectionGroups, i)+".grant_tool_ids", o.Grants)
 		w.checkShared(at(SectionGroups, i)+".revoke_tool_ids", o.Revokes)
 	}
-	for i, o := range m.Avatars {
-		named["avatar/"+string(o.ID)] = true
+	for i, o := range e.Avatars {
 		w.checkExist(at(SectionAvatars, i)+".tool_ids", o.Tools)
 	}
-	for i, o := range m.DefaultAvatars {
-		named["default_avatar/"+DefaultAvatarID(o)] = true
+	for i, o := range e.DefaultAvatars {
 		w.checkDefault(at(SectionDefaultAvatars, i), o)
 	}
-	// Of users that claim one device, a stored one that the manifest leaves alone has it, else the first.
-	owner := map[id.Device]id.User{}
-	given := map[id.User]bool{}
-	for _, u := range m.Users {
-		given[u.ID] = true
+	owners := deviceOwners(stored, e, gone)
+	for i, o := range e.Users {
+		w.checkUser(at(SectionUsers, i), o, owners)
 	}
-	claim := func(u availability.User) {
-		for _, d := range u.Devices {
-			if _, taken := owner[d.ID]; !taken {
-				owner[d.ID] = u.ID
-			}
-		}
-	}
-	for _, u := range stored.Users {
-		if _, kept := w.users[u.ID]; kept && !given[u.ID] {
-			claim(u)
-		}
-	}
-	for _, u := range m.Users {
-		claim(u)
-	}
-	for i, o := range m.Users {
-		w.checkUser(at(SectionUsers, i), o, owner)
-	}
-	// A changed or pruned object may break a stored one that refers to it.
-	for _, o := range w.types {
-		if !named["tool_type/"+string(o.ID)] {
-			w.checkType("stored tool type "+string(o.ID), o)
-		}
-	}
-	for _, o := range w.tools {
-		if !named["tool/"+string(o.ID)] {
-			w.checkTool("stored tool "+string(o.ID), o)
-		}
-	}
-	for _, o := range w.deviceTypes {
-		if !named["device_type/"+string(o.ID)] {
-			w.checkShared("stored device type "+string(o.ID)+".tool_ids", o.Tools)
-		}
-	}
-	for _, o := range w.groups {
-		if !named["group/"+string(o.ID)] {
-			w.checkShared("stored group "+string(o.ID)+".grant_tool_ids", o.Grants)
-			w.checkShared("stored group "+string(o.ID)+".revoke_tool_ids", o.Revokes)
-		}
-	}
-	for _, o := range w.avatars {
-		if !named["avatar/"+string(o.ID)] {
-			w.checkExist("stored avatar "+string(o.ID)+".tool_ids", o.Tools)
-		}
-	}
-	for key, o := range defaults {
-		if !named["default_avatar/"+key] {
-			w.checkDefault("stored default avatar "+key, o)
-		}
-	}
+	w.checkDependents(stored, e)
 	if len(w.violations) == 0 {
 		return nil
 	}
 	slices.SortStableFunc(w.violations, func(a, b fault.Violation) int { return strings.Compare(a.Field, b.Field) })
+	if len(e.Delete) > 0 {
+		return &fault.Fault{Kind: fault.FailedPrecondition, Reason: fault.ReasonInUse,
+			Message: "it cannot go: others refer to it", Violations: w.violations}
+	}
 	return fault.Invalid(w.violations...)
+}
+
+// deviceOwners says whose each device is. Of users that claim one device, a stored one that the edit leaves
+// alone has it, else the first.
+func deviceOwners(stored Manifest, e Edit, gone map[Ref]bool) map[id.Device]id.User {
+	owners, given := map[id.Device]id.User{}, map[id.User]bool{}
+	for _, u := range e.Users {
+		given[u.ID] = true
+	}
+	claim := func(u availability.User) {
+		for _, d := range u.Devices {
+			if _, taken := owners[d.ID]; !taken {
+				owners[d.ID] = u.ID
+			}
+		}
+	}
+	for _, u := range stored.Users {
+		if !given[u.ID] && !gone[Ref{SectionUsers, string(u.ID)}] {
+			claim(u)
+		}
+	}
+	for _, u := range e.Users {
+		claim(u)
+	}
+	return owners
 }
 
 func (w *world) checkServer(path string, s catalog.MCPServer) {
@@ -292,7 +264,7 @@ func (w *world) checkUser(path string, u availability.User, owner map[id.Device]
 		}
 		if devices[d.ID] {
 			w.fault(field+".device_id", "%q occurs twice", d.ID)
-		} else if owner[d.ID] != u.ID {
+		} else if owner != nil && owner[d.ID] != u.ID {
 			w.fault(field+".device_id", "%q belongs to another user", d.ID)
 		}
 		devices[d.ID] = true

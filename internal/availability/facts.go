@@ -8,32 +8,32 @@ import (
 
 // DeviceType is a kind of device: what it can do and which tools it offers.
 type DeviceType struct {
-	ID           id.DeviceType
-	Title        string
-	Capabilities []string
-	Tools        []id.Tool
+	ID           id.DeviceType `json:"device_type_id"`
+	Title        string        `json:"title"`
+	Capabilities []string      `json:"capabilities"`
+	Tools        []id.Tool     `json:"tool_ids"`
 }
 
 // Group is a group of users that grants and revokes tools.
 type Group struct {
-	ID       id.Group
-	Title    string
-	Priority int32
-	Grants   []id.Tool
-	Revokes  []id.Tool
+	ID       id.Group  `json:"group_id"`
+	Title    string    `json:"title"`
+	Priority int32     `json:"priority"`
+	Grants   []id.Tool `json:"grant_tool_ids"`
+	Revokes  []id.Tool `json:"revoke_tool_ids"`
 }
 
 // Device is a device of a user.
 type Device struct {
-	ID   id.Device
-	Type id.DeviceType
+	ID   id.Device     `json:"device_id"`
+	Type id.DeviceType `json:"device_type_id"`
 }
 
 // Membership is a user's membership of a group. A zero Start means since ever, a zero Expire for ever.
 type Membership struct {
-	Group  id.Group
-	Start  time.Time // inclusive
-	Expire time.Time // exclusive
+	Group  id.Group  `json:"group_id"`
+	Start  time.Time `json:"start_time,omitzero"`  // inclusive
+	Expire time.Time `json:"expire_time,omitzero"` // exclusive
 }
 
 // ActiveAt tells whether the membership counts at an instant.
@@ -43,9 +43,9 @@ func (m Membership) ActiveAt(now time.Time) bool {
 
 // User is what availability knows of a user.
 type User struct {
-	ID          id.User
-	Devices     []Device // by id
-	Memberships []Membership
+	ID          id.User      `json:"user_id"`
+	Devices     []Device     `json:"devices"` // by id
+	Memberships []Membership `json:"memberships"`
 }
 
 // Device returns the user's device of an id.

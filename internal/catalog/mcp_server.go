@@ -13,10 +13,10 @@ const (
 
 // MCPServer is an MCP server and how it is reached. Its secrets stay in the environment.
 type MCPServer struct {
-	ID             id.MCPServer
-	Title          string
-	Transport      Transport
-	Endpoint       string            // URL or command line, as the transport says
-	Priority       int32             // the higher is asked when two have the same function
-	HeadersFromEnv map[string]string // from header to environment variable
+	ID             id.MCPServer      `json:"mcp_server_id"`
+	Title          string            `json:"title"`
+	Transport      Transport         `json:"transport"`
+	Endpoint       string            `json:"endpoint"`         // URL or command line, as the transport says
+	Priority       int32             `json:"priority"`         // the higher is asked when two have the same function
+	HeadersFromEnv map[string]string `json:"headers_from_env"` // from header to environment variable
 }

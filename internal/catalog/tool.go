@@ -40,16 +40,16 @@ const (
 
 // ToolType is one tool class in code, one tool of the built-in MCP server, or one whole external MCP server.
 type ToolType struct {
-	ID        id.ToolType
-	Title     string
-	Source    Source
-	ToolClass string       // empty: the same as ID
-	MCPServer id.MCPServer // empty: none
+	ID        id.ToolType  `json:"tool_type_id"`
+	Title     string       `json:"title"`
+	Source    Source       `json:"source"`
+	ToolClass string       `json:"tool_class"`    // empty: the same as ID
+	MCPServer id.MCPServer `json:"mcp_server_id"` // empty: none
 	// ConfigSchema and InputSchema are JSON Schemas of a tool's config and of its function's arguments; nil:
 	// none.
-	ConfigSchema json.RawMessage
-	InputSchema  json.RawMessage
-	Disabled     bool // the kill switch
+	ConfigSchema json.RawMessage `json:"config_schema"`
+	InputSchema  json.RawMessage `json:"input_schema"`
+	Disabled     bool            `json:"disabled"` // the kill switch
 }
 
 // LocalizedText is a title and a description in one language.
@@ -60,25 +60,25 @@ type LocalizedText struct {
 
 // Tool is a tool type with a configuration and a prompt: the unit of control.
 type Tool struct {
-	ID                   id.Tool
-	Type                 id.ToolType
-	Name                 string // what a model sees; tools of one name are alternatives
-	Title                string
-	Description          string
-	Prompt               string
-	Category             string
-	Config               json.RawMessage // an object; nil: {}
-	Status               Status
-	Core                 bool
-	Precedence           int32
-	Risk                 Risk
-	RequiredCapabilities []string
-	Owner                id.User // empty: shared
-	Keywords             []string
-	Aliases              []string
-	Examples             []string
-	Localized            map[string]LocalizedText // by BCP 47 tag
-	Related              []id.Tool
+	ID                   id.Tool                  `json:"tool_id"`
+	Type                 id.ToolType              `json:"tool_type_id"`
+	Name                 string                   `json:"name"` // what a model sees; tools of one name are alternatives
+	Title                string                   `json:"title"`
+	Description          string                   `json:"description"`
+	Prompt               string                   `json:"prompt"`
+	Category             string                   `json:"category"`
+	Config               json.RawMessage          `json:"config"` // an object; nil: {}
+	Status               Status                   `json:"status"`
+	Core                 bool                     `json:"core"`
+	Precedence           int32                    `json:"precedence"`
+	Risk                 Risk                     `json:"risk"`
+	RequiredCapabilities []string                 `json:"required_capabilities"`
+	Owner                id.User                  `json:"owner_user_id"` // empty: shared
+	Keywords             []string                 `json:"keywords"`
+	Aliases              []string                 `json:"aliases"`
+	Examples             []string                 `json:"examples"`
+	Localized            map[string]LocalizedText `json:"localized"` // by BCP 47 tag
+	Related              []id.Tool                `json:"related_tool_ids"`
 }
 
 // TitleIn returns what people call the tool in a language: the localized title, else the title, else the

@@ -11,16 +11,16 @@ import (
 
 // Avatar is an LLM persona; it binds the tools that it turns on.
 type Avatar struct {
-	ID    id.Avatar
-	Title string
-	Tools []id.Tool
+	ID    id.Avatar `json:"avatar_id"`
+	Title string    `json:"title"`
+	Tools []id.Tool `json:"tool_ids"`
 }
 
 // DefaultAvatar says which avatar a conversation starts with. An empty User or DeviceType means any.
 type DefaultAvatar struct {
-	Avatar     id.Avatar
-	User       id.User
-	DeviceType id.DeviceType
+	Avatar     id.Avatar     `json:"avatar_id"`
+	User       id.User       `json:"user_id"`
+	DeviceType id.DeviceType `json:"device_type_id"`
 }
 
 // Snapshot is the compiled avatars over one catalogue. It never changes.

@@ -2,17 +2,19 @@ package grpcserver
 
 import (
 	"context"
+	"fmt"
 
-	"buf.build/go/protovalidate"
+	"google.golang.org/protobuf/proto"
 
 	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
+	"github.com/toolgrant/toolgrant/internal/admin"
 	"github.com/toolgrant/toolgrant/internal/fault"
+	"github.com/toolgrant/toolgrant/internal/revision"
 )
 
 type adminServer struct {
 	toolgrantv1.UnimplementedAdminServiceServer
-	store     Store
-	validator protovalidate.Validator
+	*backend
 }
 
 // ApplyManifest implements the RPC. The rules of the protos are checked here and not by the interceptor, so
@@ -22,9 +24,16 @@ func (s *adminServer) ApplyManifest(ctx context.Context, r *toolgrantv1.ApplyMan
 	if err != nil {
 		return nil, err
 	}
-	manifest := manifestFromProto(r.GetManifest())
-	// With faults already known nothing is written: the dry run only finds the others.
-	changes, revision, err := s.store.ApplyManifest(ctx, manifest, r.GetPrune(), r.GetDryRun() || len(violations) > 0)
+	edit := editFromProto(r.GetManifest())
+	edit.Prune = r.GetPrune()
+	decide := func(admin.Manifest) (admin.Edit, error) { return edit, nil }
+	var changes []admin.Change
+	var at revision.Revision
+	if r.GetDryRun() || len(violations) > 0 { // with faults already known, it only finds the others
+		changes, at, err = s.store.Preview(ctx, decide)
+	} else {
+		changes, at, err = s.store.Edit(ctx, nil, decide)
+	}
 	if len(violations) > 0 {
 		if f, ok := fault.As(err); ok && f.Reason == fault.ReasonInvalidRequest {
 			violations = append(violations, f.Violations...)
@@ -34,16 +43,7 @@ func (s *adminServer) ApplyManifest(ctx context.Context, r *toolgrantv1.ApplyMan
 	if err != nil {
 		return nil, err
 	}
-	response := &toolgrantv1.ApplyManifestResponse{Revision: revision, Warnings: warnings(r.GetManifest())}
-	for _, c := range changes {
-		p := &toolgrantv1.Change{Section: string(c.Section), Id: c.ID,
-			Action: toolgrantv1.ChangeAction(toolgrantv1.ChangeAction_value["CHANGE_ACTION_"+string(c.Action)])}
-		for _, f := range c.Fields {
-			p.Fields = append(p.Fields, &toolgrantv1.FieldChange{Field: f.Field, Before: f.Before, After: f.After})
-		}
-		response.Changes = append(response.Changes, p)
-	}
-	return response, nil
+	return &toolgrantv1.ApplyManifestResponse{Changes: changesToProto(changes), Revision: at.String(), Warnings: warningsOf(r.GetManifest())}, nil
 }
 
 // distinct leaves one fault per field: the first, which names the plainer rule.
@@ -61,13 +61,25 @@ func distinct(violations []fault.Violation) []fault.Violation {
 
 // ExportManifest implements the RPC.
 func (s *adminServer) ExportManifest(ctx context.Context, r *toolgrantv1.ExportManifestRequest) (*toolgrantv1.ExportManifestResponse, error) {
-	manifest, revision, err := s.store.ExportManifest(ctx, r.GetOmitUsers())
+	read := s.store.Export
+	if r.GetOmitUsers() {
+		read = s.store.Definitions
+	}
+	stored, at, err := read(ctx)
 	if err != nil {
 		return nil, err
 	}
-	exported, err := manifestToProto(&manifest)
+	if err := checkConsistency(s.store, r.GetConsistency(), at); err != nil {
+		return nil, err
+	}
+	manifest, err := manifestToProto(&stored)
 	if err != nil {
 		return nil, err
 	}
-	return &toolgrantv1.ExportManifestResponse{Manifest: exported, Revision: revision}, nil
+	response := &toolgrantv1.ExportManifestResponse{Manifest: manifest, Revision: at.String()}
+	if size := proto.Size(response); size > maxMessageBytes {
+		return nil, &fault.Fault{Kind: fault.ResourceExhausted, Reason: fault.ReasonTooLarge,
+			Message: fmt.Sprintf("the manifest has %d bytes, and a message at most %d: omit the users and list them", size, maxMessageBytes)}
+	}
+	return response, nil
 }

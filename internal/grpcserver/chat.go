@@ -104,21 +104,20 @@ func (s *chatServer) EndChat(ctx context.Context, r *toolgrantv1.EndChatRequest)
 
 // GetChat implements the RPC.
 func (s *chatServer) GetChat(ctx context.Context, r *toolgrantv1.GetChatRequest) (*toolgrantv1.GetChatResponse, error) {
-	chat, revision, err := s.store.Chat(ctx, id.Chat(r.GetChatId()))
+	chat, at, err := s.store.Chat(ctx, id.Chat(r.GetChatId()))
 	if err != nil {
 		return nil, err
 	}
-	return &toolgrantv1.GetChatResponse{Chat: chatToProto(&chat), Revision: revision}, nil
+	if err := checkConsistency(s.store, r.GetConsistency(), at); err != nil {
+		return nil, err
+	}
+	return &toolgrantv1.GetChatResponse{Chat: chatToProto(&chat), Revision: at.String()}, nil
 }
 
 // ListChatLog implements the RPC.
 func (s *chatServer) ListChatLog(ctx context.Context, r *toolgrantv1.ListChatLogRequest) (*toolgrantv1.ListChatLogResponse, error) {
-	size := r.GetPageSize()
-	if size == 0 {
-		size = defaultPageSize
-	}
 	list := "chat_log/" + r.GetChatId()
-	after, err := parsePageToken(list, r.GetPageToken())
+	after, size, err := openPage(list, r)
 	if err != nil {
 		return nil, err
 	}
@@ -128,11 +127,14 @@ func (s *chatServer) ListChatLog(ctx context.Context, r *toolgrantv1.ListChatLog
 			return nil, errPageToken
 		}
 	}
-	entries, more, revision, err := s.store.ChatLog(ctx, id.Chat(r.GetChatId()), last, size)
+	entries, more, at, err := s.store.ChatLog(ctx, id.Chat(r.GetChatId()), last, size)
 	if err != nil {
 		return nil, err
 	}
-	response := &toolgrantv1.ListChatLogResponse{Entries: entriesToProto(entries), Revision: revision}
+	if err := checkConsistency(s.store, r.GetConsistency(), at); err != nil {
+		return nil, err
+	}
+	response := &toolgrantv1.ListChatLogResponse{Entries: entriesToProto(entries), Revision: at.String()}
 	if more && len(entries) > 0 {
 		response.NextPageToken = pageToken(list, fmt.Sprint(entries[len(entries)-1].Sequence))
 	}

@@ -2,10 +2,7 @@ package grpcserver
 
 import (
 	"context"
-	"encoding/json"
 	"time"
-
-	"google.golang.org/protobuf/types/known/structpb"
 
 	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
 	"github.com/toolgrant/toolgrant/internal/availability"
@@ -158,9 +155,9 @@ func effectiveToProto(w *effective.World, answer *effective.Answer, n uint, view
 		Title:       tool.Title,
 		Description: tool.Description,
 		Category:    tool.Category,
-		Risk:        toolgrantv1.ToolRisk(toolgrantv1.ToolRisk_value["TOOL_RISK_"+string(tool.Risk)]),
+		Risk:        riskToProto(tool.Risk),
 		Core:        tool.Core,
-		Source:      toolgrantv1.ToolSource(toolgrantv1.ToolSource_value["TOOL_SOURCE_"+string(toolType.Source)]),
+		Source:      sourceToProto(toolType.Source),
 		EnabledBy: &toolgrantv1.EnabledBy{
 			Core:      tool.Core,
 			Chat:      answer.Enable.ByChat.Test(n),
@@ -218,24 +215,4 @@ func surfaceToProto(s availability.Surface) *toolgrantv1.Surface {
 		return &toolgrantv1.Surface{Kind: &toolgrantv1.Surface_Web{Web: &toolgrantv1.Web{}}}
 	}
 	return &toolgrantv1.Surface{Kind: &toolgrantv1.Surface_DeviceId{DeviceId: string(s.Device)}}
-}
-
-func structFromJSON(data json.RawMessage) (*structpb.Struct, error) {
-	if data == nil {
-		return nil, nil
-	}
-	s := &structpb.Struct{}
-	return s, s.UnmarshalJSON(data)
-}
-
-// strings turns ids into plain strings.
-func strings[T ~string](ids []T) []string {
-	if len(ids) == 0 {
-		return nil
-	}
-	list := make([]string, len(ids))
-	for i, name := range ids {
-		list[i] = string(name)
-	}
-	return list
 }

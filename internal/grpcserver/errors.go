@@ -88,10 +88,13 @@ func statusOf(f *fault.Fault) error {
 // validate refuses requests that break the rules of the protos, naming every field and rule.
 func validate(validator protovalidate.Validator) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-		if _, ownCheck := request.(*toolgrantv1.ApplyManifestRequest); ownCheck {
-			return handle(ctx, request) // it reports these faults together with others
-		}
 		if message, ok := request.(proto.Message); ok {
+			if violations := invalidUTF8(message); len(violations) > 0 {
+				return nil, fault.Invalid(violations...)
+			}
+			if _, ownCheck := request.(*toolgrantv1.ApplyManifestRequest); ownCheck {
+				return handle(ctx, request) // it reports these faults together with others
+			}
 			if violations, err := violationsOf(validator, message); err != nil {
 				return nil, err
 			} else if len(violations) > 0 {
@@ -102,13 +105,17 @@ func validate(validator protovalidate.Validator) grpc.UnaryServerInterceptor {
 	}
 }
 
+// violationsOf returns every rule of the protos that a message breaks, and what of it cannot be stored.
 func violationsOf(validator protovalidate.Validator, message proto.Message) ([]fault.Violation, error) {
+	violations := structFaults(message)
 	err := validator.Validate(message)
+	if err == nil {
+		return violations, nil
+	}
 	var broken *protovalidate.ValidationError
-	if err == nil || !errors.As(err, &broken) {
+	if !errors.As(err, &broken) {
 		return nil, err
 	}
-	var violations []fault.Violation
 	for _, v := range broken.Violations {
 		violations = append(violations, fault.Violation{
 			Field: protovalidate.FieldPathString(v.Proto.GetField()), Description: v.Proto.GetMessage()})

@@ -19,10 +19,11 @@ import (
 	"github.com/toolgrant/toolgrant/internal/revision"
 )
 
-// maxMessageBytes bounds requests: the largest manifest.
+// maxMessageBytes bounds messages: the largest manifest.
 const maxMessageBytes = 64 << 20
 
-// Store is the storage that the handlers need. Its errors are faults, or unexpected.
+// Store is the storage that the handlers need. Its errors are faults, or unexpected. A revision that it
+// returns with an answer is the one that the answer is complete through; with a write, it names the write.
 type Store interface {
 	// Facts reads all that a question about a chat rests on, from one snapshot.
 	Facts(context.Context, id.Chat, id.User, availability.Surface) (effective.Facts, error)
@@ -34,14 +35,22 @@ type Store interface {
 	CreateChat(context.Context, id.Chat, id.User, availability.Surface, enable.Request) (enable.Result, error)
 	// ChangeChat appends to a chat's log, or ends the chat if there is nothing to append.
 	ChangeChat(context.Context, id.Chat, *int32, enable.Request, func(*enable.Chat, *effective.World) ([]enable.Entry, error)) (enable.Result, error)
-	// Chat returns a chat and the revision that this is complete through.
-	Chat(context.Context, id.Chat) (enable.Chat, string, error)
-	// ApplyManifest makes what is stored equal to a manifest, and returns what changed.
-	ApplyManifest(ctx context.Context, m admin.Manifest, prune, dryRun bool) (changes []admin.Change, revision string, err error)
-	// ExportManifest returns what is stored, and the revision that it is complete through.
-	ExportManifest(ctx context.Context, omitUsers bool) (m admin.Manifest, revision string, err error)
-	// ChatLog returns a page of a chat's log.
-	ChatLog(ctx context.Context, chat id.Chat, after, atMost int32) (entries []enable.LogEntry, more bool, revision string, err error)
+	// Chat returns a chat.
+	Chat(context.Context, id.Chat) (enable.Chat, revision.Revision, error)
+	// ChatLog returns the entries of a chat after one, at most so many, and whether there are more.
+	ChatLog(ctx context.Context, chat id.Chat, after, atMost int32) (entries []enable.LogEntry, more bool, at revision.Revision, err error)
+	// Definitions returns all that is stored but the users.
+	Definitions(context.Context) (admin.Manifest, revision.Revision, error)
+	// Export returns all that is stored.
+	Export(context.Context) (admin.Manifest, revision.Revision, error)
+	// User returns a user; nil: there is none.
+	User(context.Context, id.User) (*availability.User, revision.Revision, error)
+	// Users returns the users after one, at most so many.
+	Users(ctx context.Context, after id.User, atMost int32) ([]availability.User, revision.Revision, error)
+	// Edit makes what decide makes of all that is stored but the users, and of those of the users that exist.
+	Edit(ctx context.Context, users []id.User, decide func(stored admin.Manifest) (admin.Edit, error)) ([]admin.Change, revision.Revision, error)
+	// Preview tells what Edit would change.
+	Preview(ctx context.Context, decide func(stored admin.Manifest) (admin.Edit, error)) ([]admin.Change, revision.Revision, error)
 }
 
 // Options is what a server is made of.
@@ -62,11 +71,16 @@ func New(o Options) *grpc.Server {
 		panic("protovalidate: " + err.Error()) // the rules are compiled in
 	}
 	s := grpc.NewServer(
+		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(maxMessageBytes),
 		grpc.ChainUnaryInterceptor(translateErrors(o.Logger), validate(validator)),
 	)
 	toolgrantv1.RegisterEntitlementServiceServer(s, &entitlementServer{store: o.Store, now: o.Now})
 	toolgrantv1.RegisterChatServiceServer(s, &chatServer{store: o.Store})
-	toolgrantv1.RegisterAdminServiceServer(s, &adminServer{store: o.Store, validator: validator})
+	b := &backend{store: o.Store, validator: validator}
+	toolgrantv1.RegisterCatalogServiceServer(s, &catalogServer{backend: b})
+	toolgrantv1.RegisterAvailabilityServiceServer(s, &availabilityServer{backend: b})
+	toolgrantv1.RegisterAvatarServiceServer(s, &avatarServer{backend: b})
+	toolgrantv1.RegisterAdminServiceServer(s, &adminServer{backend: b})
 	return s
 }

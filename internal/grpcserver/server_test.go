@@ -56,7 +56,11 @@ type client struct {
 	v1.EntitlementServiceClient
 	v1.ChatServiceClient
 	v1.AdminServiceClient
-	url string
+	v1.CatalogServiceClient
+	v1.AvailabilityServiceClient
+	v1.AvatarServiceClient
+	conn *grpc.ClientConn
+	url  string
 }
 
 // setup serves a fresh database, with the company in it, over a real connection.
@@ -81,7 +85,8 @@ func setup(t *testing.T) (context.Context, client) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	c := client{v1.NewEntitlementServiceClient(conn), v1.NewChatServiceClient(conn), v1.NewAdminServiceClient(conn), url}
+	c := client{v1.NewEntitlementServiceClient(conn), v1.NewChatServiceClient(conn), v1.NewAdminServiceClient(conn),
+		v1.NewCatalogServiceClient(conn), v1.NewAvailabilityServiceClient(conn), v1.NewAvatarServiceClient(conn), conn, url}
 	c.apply(ctx, t, company)
 	return ctx, c
 }
@@ -185,6 +190,11 @@ func TestARepeatedRequestReturnsItsFirstResult(t *testing.T) {
 	create := &v1.CreateChatRequest{ChatId: "c", UserId: "ann", Surface: web, RequestId: "r1"}
 	first, err := c.CreateChat(ctx, create)
 	if err != nil {
+		t.Fatal(err)
+	}
+	c.apply(ctx, t, `avatars: [{avatar_id: other}]`)
+	if _, err := c.SetChatAvatars(ctx, &v1.SetChatAvatarsRequest{ChatId: "c", RequestId: "r0", Turn: proto.Int32(4),
+		Changes: []*v1.AvatarChange{{AvatarId: "other", Action: v1.ChatAction_CHAT_ACTION_ENABLE}}}); err != nil {
 		t.Fatal(err)
 	}
 	again, err := c.CreateChat(ctx, create)

@@ -16,6 +16,7 @@ import (
 	"github.com/toolgrant/toolgrant/internal/fault"
 	"github.com/toolgrant/toolgrant/internal/id"
 	"github.com/toolgrant/toolgrant/internal/postgres/db"
+	"github.com/toolgrant/toolgrant/internal/revision"
 )
 
 // CreateChat creates a chat with the entries that its user's default avatar makes.
@@ -24,7 +25,7 @@ func (s *Store) CreateChat(ctx context.Context, chat id.Chat, user id.User, surf
 		result = enable.Result{}
 		now := time.Now().UTC().Truncate(time.Microsecond)
 		if held, err := s.queries.GetChat(ctx, tx, string(chat)); err == nil {
-			return s.repeatOr(ctx, tx, held, request, &result, fault.Exists("chat", string(chat)))
+			return s.repeatCreation(ctx, tx, held, request, &result)
 		} else if !errors.Is(err, pgx.ErrNoRows) {
 			return err
 		}
@@ -49,7 +50,7 @@ func (s *Store) CreateChat(ctx context.Context, chat id.Chat, user id.User, surf
 			if err != nil {
 				return err
 			}
-			return s.repeatOr(ctx, tx, held, request, &result, fault.Exists("chat", string(chat)))
+			return s.repeatCreation(ctx, tx, held, request, &result)
 		}
 		before := enable.Chat{ID: chat, User: user, CreateTime: now}
 		return s.saveChat(ctx, tx, before, entries, nil, time.Time{}, now, request, &result)
@@ -172,18 +173,31 @@ func (s *Store) saveChat(ctx context.Context, tx pgx.Tx, before enable.Chat, ent
 	return nil
 }
 
-func (s *Store) repeatOr(ctx context.Context, tx pgx.Tx, row db.Chat, request enable.Request, result *enable.Result, otherwise error) error {
+// repeatCreation fills in what a request to create a chat returned that was made before, or refuses: the
+// chat exists.
+func (s *Store) repeatCreation(ctx context.Context, tx pgx.Tx, row db.Chat, request enable.Request, result *enable.Result) error {
 	chat, err := chatFromRow(row)
 	if err != nil {
 		return err
 	}
-	if repeated, err := s.repeat(ctx, tx, chat, request, result); err != nil || repeated {
+	repeated, err := s.repeat(ctx, tx, chat, request, result)
+	if err != nil {
 		return err
 	}
-	return otherwise
+	if !repeated {
+		return fault.Exists("chat", string(chat.ID))
+	}
+	// As it was created, whatever was appended since.
+	result.Chat = enable.Chat{ID: chat.ID, User: chat.User, CreateTime: chat.CreateTime}
+	for _, e := range result.Entries {
+		result.Chat.EntryCount = e.Sequence
+		result.Chat.State = result.Chat.State.Fold(e.Entry)
+	}
+	return nil
 }
 
-// repeat fills in the first result of a request that was made before. The chat in it is as it is now.
+// repeat fills in the first result of a request that was made before. The chat in it is as it is now; an
+// ended chat does not change any more.
 func (s *Store) repeat(ctx context.Context, tx pgx.Tx, chat enable.Chat, request enable.Request, result *enable.Result) (bool, error) {
 	first, err := s.queries.GetChatRequest(ctx, tx, db.GetChatRequestParams{ChatID: string(chat.ID), RequestID: request.ID})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -206,7 +220,7 @@ func (s *Store) repeat(ctx context.Context, tx pgx.Tx, chat enable.Chat, request
 }
 
 // Chat returns a chat and the revision that this is complete through.
-func (s *Store) Chat(ctx context.Context, chat id.Chat) (c enable.Chat, r string, err error) {
+func (s *Store) Chat(ctx context.Context, chat id.Chat) (c enable.Chat, r revision.Revision, err error) {
 	err = s.readSnapshot(ctx, func(tx pgx.Tx) error {
 		c, r, err = s.chat(ctx, tx, chat)
 		return err
@@ -214,28 +228,24 @@ func (s *Store) Chat(ctx context.Context, chat id.Chat) (c enable.Chat, r string
 	return c, r, err
 }
 
-func (s *Store) chat(ctx context.Context, tx pgx.Tx, chat id.Chat) (enable.Chat, string, error) {
+func (s *Store) chat(ctx context.Context, tx pgx.Tx, chat id.Chat) (enable.Chat, revision.Revision, error) {
+	r, err := s.snapshotRevision(ctx, tx)
+	if err != nil {
+		return enable.Chat{}, r, err
+	}
 	row, err := s.queries.GetChat(ctx, tx, string(chat))
 	if errors.Is(err, pgx.ErrNoRows) {
-		return enable.Chat{}, "", fault.Missing("chat", string(chat))
+		return enable.Chat{}, r, fault.Missing("chat", string(chat))
 	}
 	if err != nil {
-		return enable.Chat{}, "", err
-	}
-	snapshot, err := s.queries.Snapshot(ctx, tx)
-	if err != nil {
-		return enable.Chat{}, "", err
-	}
-	r, err := s.readRevision(snapshot.Snapshot)
-	if err != nil {
-		return enable.Chat{}, "", err
+		return enable.Chat{}, r, err
 	}
 	c, err := chatFromRow(row)
-	return c, r.String(), err
+	return c, r, err
 }
 
 // ChatLog returns the entries of a chat after one, at most so many, and whether there are more.
-func (s *Store) ChatLog(ctx context.Context, chat id.Chat, after, atMost int32) (entries []enable.LogEntry, more bool, r string, err error) {
+func (s *Store) ChatLog(ctx context.Context, chat id.Chat, after, atMost int32) (entries []enable.LogEntry, more bool, r revision.Revision, err error) {
 	err = s.readSnapshot(ctx, func(tx pgx.Tx) error {
 		var c enable.Chat
 		if c, r, err = s.chat(ctx, tx, chat); err != nil {

@@ -32,7 +32,8 @@ func setup(tb testing.TB, entries int) *postgres.Store {
 		m.Tools = append(m.Tools, catalog.Tool{ID: id.Tool(fmt.Sprint("t", i)), Type: "type", Name: fmt.Sprint("t", i),
 			Status: catalog.StatusActive, Risk: catalog.RiskLow})
 	}
-	if _, _, err := store.ApplyManifest(ctx, m, false, false); err != nil {
+	edit := admin.Edit{Manifest: m}
+	if _, _, err := store.Edit(ctx, nil, func(admin.Manifest) (admin.Edit, error) { return edit, nil }); err != nil {
 		tb.Fatal(err)
 	}
 	if _, err := store.CreateChat(ctx, "c", "u", availability.Web, enable.Request{ID: "create", Fingerprint: []byte("create")}); err != nil {

@@ -376,10 +376,10 @@ func (x *ListDeviceTypesResponse) GetRevision() string {
 // See the RPC.
 type UpdateDeviceTypeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The device type; its id says which is changed. Required.
+	// The device type; its id says which is changed. Required. Checked with what is stored merged in.
 	DeviceType *DeviceType `protobuf:"bytes,1,opt,name=device_type,json=deviceType,proto3" json:"device_type,omitempty"`
-	// Which fields are taken over. Unset: those that are populated; "*": all, so that those left out are
-	// cleared.
+	// Which fields are taken over, by name, each as a whole. Unset: those that are populated; "*": all, so
+	// that those left out are cleared.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	// Create it if it does not exist (then all of its fields are taken over).
 	AllowMissing  bool `protobuf:"varint,3,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
@@ -963,10 +963,10 @@ func (x *ListGroupsResponse) GetRevision() string {
 // See the RPC.
 type UpdateGroupRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The group; its id says which is changed. Required.
+	// The group; its id says which is changed. Required. Checked with what is stored merged in.
 	Group *Group `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
-	// Which fields are taken over. Unset: those that are populated; "*": all, so that those left out are
-	// cleared.
+	// Which fields are taken over, by name, each as a whole. Unset: those that are populated; "*": all, so
+	// that those left out are cleared.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	// Create it if it does not exist (then all of its fields are taken over).
 	AllowMissing  bool `protobuf:"varint,3,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
@@ -1550,10 +1550,10 @@ func (x *ListUsersResponse) GetRevision() string {
 // See the RPC.
 type UpdateUserRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The user; its id says which is changed. Required.
+	// The user; its id says which is changed. Required. Checked with what is stored merged in.
 	User *User `protobuf:"bytes,1,opt,name=user,proto3" json:"user,omitempty"`
-	// Which fields are taken over. Unset: those that are populated; "*": all, so that those left out are
-	// cleared.
+	// Which fields are taken over, by name, each as a whole. Unset: those that are populated; "*": all, so
+	// that those left out are cleared.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	// Create it if it does not exist (then all of its fields are taken over).
 	AllowMissing  bool `protobuf:"varint,3,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
@@ -2166,10 +2166,10 @@ type UpdateDeviceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The user who owns it. Must exist.
 	UserId string `protobuf:"bytes,4,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// The device; its id says which is changed. Required.
+	// The device; its id says which is changed. Required. Checked with what is stored merged in.
 	Device *Device `protobuf:"bytes,1,opt,name=device,proto3" json:"device,omitempty"`
-	// Which fields are taken over. Unset: those that are populated; "*": all, so that those left out are
-	// cleared.
+	// Which fields are taken over, by name, each as a whole. Unset: those that are populated; "*": all, so
+	// that those left out are cleared.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	// Create it if it does not exist (then all of its fields are taken over).
 	AllowMissing  bool `protobuf:"varint,3,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
@@ -2306,8 +2306,6 @@ type DeleteDeviceRequest struct {
 	UserId string `protobuf:"bytes,4,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	// The device.
 	DeviceId string `protobuf:"bytes,1,opt,name=device_id,json=deviceId,proto3" json:"device_id,omitempty"`
-	// If not empty: refused with ABORTED unless it equals the stored object's.
-	Etag string `protobuf:"bytes,2,opt,name=etag,proto3" json:"etag,omitempty"`
 	// Succeed, changing nothing, if it does not exist.
 	AllowMissing  bool `protobuf:"varint,3,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2354,13 +2352,6 @@ func (x *DeleteDeviceRequest) GetUserId() string {
 func (x *DeleteDeviceRequest) GetDeviceId() string {
 	if x != nil {
 		return x.DeviceId
-	}
-	return ""
-}
-
-func (x *DeleteDeviceRequest) GetEtag() string {
-	if x != nil {
-		return x.Etag
 	}
 	return ""
 }
@@ -2798,10 +2789,10 @@ type UpdateMembershipRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The user whose membership it is. Must exist.
 	UserId string `protobuf:"bytes,4,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// The membership; its id says which is changed. Required.
+	// The membership; its id says which is changed. Required. Checked with what is stored merged in.
 	Membership *Membership `protobuf:"bytes,1,opt,name=membership,proto3" json:"membership,omitempty"`
-	// Which fields are taken over. Unset: those that are populated; "*": all, so that those left out are
-	// cleared.
+	// Which fields are taken over, by name, each as a whole. Unset: those that are populated; "*": all, so
+	// that those left out are cleared.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	// Create it if it does not exist (then all of its fields are taken over).
 	AllowMissing  bool `protobuf:"varint,3,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
@@ -2938,8 +2929,6 @@ type DeleteMembershipRequest struct {
 	UserId string `protobuf:"bytes,4,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	// The group.
 	GroupId string `protobuf:"bytes,1,opt,name=group_id,json=groupId,proto3" json:"group_id,omitempty"`
-	// If not empty: refused with ABORTED unless it equals the stored object's.
-	Etag string `protobuf:"bytes,2,opt,name=etag,proto3" json:"etag,omitempty"`
 	// Succeed, changing nothing, if it does not exist.
 	AllowMissing  bool `protobuf:"varint,3,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2986,13 +2975,6 @@ func (x *DeleteMembershipRequest) GetUserId() string {
 func (x *DeleteMembershipRequest) GetGroupId() string {
 	if x != nil {
 		return x.GroupId
-	}
-	return ""
-}
-
-func (x *DeleteMembershipRequest) GetEtag() string {
-	if x != nil {
-		return x.Etag
 	}
 	return ""
 }
@@ -3082,7 +3064,7 @@ const file_toolgrant_v1_availability_service_proto_rawDesc = "" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n" +
 	"\brevision\x18\x03 \x01(\tR\brevision\"\xbe\x01\n" +
 	"\x17UpdateDeviceTypeRequest\x12A\n" +
-	"\vdevice_type\x18\x01 \x01(\v2\x18.toolgrant.v1.DeviceTypeB\x06\xbaH\x03\xc8\x01\x01R\n" +
+	"\vdevice_type\x18\x01 \x01(\v2\x18.toolgrant.v1.DeviceTypeB\x06\xbaH\x03\xd8\x01\x03R\n" +
 	"deviceType\x12;\n" +
 	"\vupdate_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
 	"updateMask\x12#\n" +
@@ -3123,7 +3105,7 @@ const file_toolgrant_v1_availability_service_proto_rawDesc = "" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n" +
 	"\brevision\x18\x03 \x01(\tR\brevision\"\xa9\x01\n" +
 	"\x12UpdateGroupRequest\x121\n" +
-	"\x05group\x18\x01 \x01(\v2\x13.toolgrant.v1.GroupB\x06\xbaH\x03\xc8\x01\x01R\x05group\x12;\n" +
+	"\x05group\x18\x01 \x01(\v2\x13.toolgrant.v1.GroupB\x06\xbaH\x03\xd8\x01\x03R\x05group\x12;\n" +
 	"\vupdate_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
 	"updateMask\x12#\n" +
 	"\rallow_missing\x18\x03 \x01(\bR\fallowMissing\"\x8f\x01\n" +
@@ -3162,7 +3144,7 @@ const file_toolgrant_v1_availability_service_proto_rawDesc = "" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n" +
 	"\brevision\x18\x03 \x01(\tR\brevision\"\xa5\x01\n" +
 	"\x11UpdateUserRequest\x12.\n" +
-	"\x04user\x18\x01 \x01(\v2\x12.toolgrant.v1.UserB\x06\xbaH\x03\xc8\x01\x01R\x04user\x12;\n" +
+	"\x04user\x18\x01 \x01(\v2\x12.toolgrant.v1.UserB\x06\xbaH\x03\xd8\x01\x03R\x04user\x12;\n" +
 	"\vupdate_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
 	"updateMask\x12#\n" +
 	"\rallow_missing\x18\x03 \x01(\bR\fallowMissing\"\x8b\x01\n" +
@@ -3209,20 +3191,19 @@ const file_toolgrant_v1_availability_service_proto_rawDesc = "" +
 	"\x13UpdateDeviceRequest\x12#\n" +
 	"\auser_id\x18\x04 \x01(\tB\n" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\x06userId\x124\n" +
-	"\x06device\x18\x01 \x01(\v2\x14.toolgrant.v1.DeviceB\x06\xbaH\x03\xc8\x01\x01R\x06device\x12;\n" +
+	"\x06device\x18\x01 \x01(\v2\x14.toolgrant.v1.DeviceB\x06\xbaH\x03\xd8\x01\x03R\x06device\x12;\n" +
 	"\vupdate_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
 	"updateMask\x12#\n" +
 	"\rallow_missing\x18\x03 \x01(\bR\fallowMissing\"\x93\x01\n" +
 	"\x14UpdateDeviceResponse\x12,\n" +
 	"\x06device\x18\x01 \x01(\v2\x14.toolgrant.v1.DeviceR\x06device\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\tR\brevision\x121\n" +
-	"\bwarnings\x18\x03 \x03(\v2\x15.toolgrant.v1.WarningR\bwarnings\"\xa5\x01\n" +
+	"\bwarnings\x18\x03 \x03(\v2\x15.toolgrant.v1.WarningR\bwarnings\"\x88\x01\n" +
 	"\x13DeleteDeviceRequest\x12#\n" +
 	"\auser_id\x18\x04 \x01(\tB\n" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\x06userId\x12'\n" +
 	"\tdevice_id\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\bdeviceId\x12\x1b\n" +
-	"\x04etag\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\x04etag\x12#\n" +
+	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\bdeviceId\x12#\n" +
 	"\rallow_missing\x18\x03 \x01(\bR\fallowMissing\"2\n" +
 	"\x14DeleteDeviceResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\tR\brevision\"\x80\x01\n" +
@@ -3265,7 +3246,7 @@ const file_toolgrant_v1_availability_service_proto_rawDesc = "" +
 	"\auser_id\x18\x04 \x01(\tB\n" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\x06userId\x12@\n" +
 	"\n" +
-	"membership\x18\x01 \x01(\v2\x18.toolgrant.v1.MembershipB\x06\xbaH\x03\xc8\x01\x01R\n" +
+	"membership\x18\x01 \x01(\v2\x18.toolgrant.v1.MembershipB\x06\xbaH\x03\xd8\x01\x03R\n" +
 	"membership\x12;\n" +
 	"\vupdate_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
 	"updateMask\x12#\n" +
@@ -3275,13 +3256,12 @@ const file_toolgrant_v1_availability_service_proto_rawDesc = "" +
 	"membership\x18\x01 \x01(\v2\x18.toolgrant.v1.MembershipR\n" +
 	"membership\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\tR\brevision\x121\n" +
-	"\bwarnings\x18\x03 \x03(\v2\x15.toolgrant.v1.WarningR\bwarnings\"\xa7\x01\n" +
+	"\bwarnings\x18\x03 \x03(\v2\x15.toolgrant.v1.WarningR\bwarnings\"\x8a\x01\n" +
 	"\x17DeleteMembershipRequest\x12#\n" +
 	"\auser_id\x18\x04 \x01(\tB\n" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\x06userId\x12%\n" +
 	"\bgroup_id\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\agroupId\x12\x1b\n" +
-	"\x04etag\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\x04etag\x12#\n" +
+	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\agroupId\x12#\n" +
 	"\rallow_missing\x18\x03 \x01(\bR\fallowMissing\"6\n" +
 	"\x18DeleteMembershipResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\tR\brevision2\x87\x12\n" +

@@ -55,7 +55,8 @@ const (
 // Who may use what where: device types, groups, and users with their devices and memberships.
 //
 // A write is validated like a manifest of one object and answers INVALID_ARGUMENT with the path of every
-// fault. etag: see ToolType.etag.
+// fault. etag: see ToolType.etag. A device or membership has none of its own: it is a part of its user, whose
+// etag changes with it; UpdateUser can change all parts at once.
 type AvailabilityServiceClient interface {
 	// Creates a device type. ALREADY_EXISTS if there is one of this id. One transaction.
 	CreateDeviceType(ctx context.Context, in *CreateDeviceTypeRequest, opts ...grpc.CallOption) (*CreateDeviceTypeResponse, error)
@@ -87,7 +88,7 @@ type AvailabilityServiceClient interface {
 	UpdateUser(ctx context.Context, in *UpdateUserRequest, opts ...grpc.CallOption) (*UpdateUserResponse, error)
 	// Deletes one user, or NOT_FOUND. Its devices and memberships go with it. FAILED_PRECONDITION while it has chats, private Tools or default Avatars. One transaction.
 	DeleteUser(ctx context.Context, in *DeleteUserRequest, opts ...grpc.CallOption) (*DeleteUserResponse, error)
-	// Creates a device. ALREADY_EXISTS if there is one of this id. One transaction.
+	// Creates a device. ALREADY_EXISTS if the user has one of this id, INVALID_ARGUMENT if another user has. One transaction.
 	CreateDevice(ctx context.Context, in *CreateDeviceRequest, opts ...grpc.CallOption) (*CreateDeviceResponse, error)
 	// Returns one device, or NOT_FOUND.
 	GetDevice(ctx context.Context, in *GetDeviceRequest, opts ...grpc.CallOption) (*GetDeviceResponse, error)
@@ -97,7 +98,7 @@ type AvailabilityServiceClient interface {
 	UpdateDevice(ctx context.Context, in *UpdateDeviceRequest, opts ...grpc.CallOption) (*UpdateDeviceResponse, error)
 	// Deletes one device, or NOT_FOUND. Its owner's conversations go on elsewhere. One transaction.
 	DeleteDevice(ctx context.Context, in *DeleteDeviceRequest, opts ...grpc.CallOption) (*DeleteDeviceResponse, error)
-	// Creates a membership. ALREADY_EXISTS if there is one of this id. One transaction.
+	// Creates a membership. ALREADY_EXISTS if the user has one of this group. One transaction.
 	CreateMembership(ctx context.Context, in *CreateMembershipRequest, opts ...grpc.CallOption) (*CreateMembershipResponse, error)
 	// Returns one membership, or NOT_FOUND.
 	GetMembership(ctx context.Context, in *GetMembershipRequest, opts ...grpc.CallOption) (*GetMembershipResponse, error)
@@ -374,7 +375,8 @@ func (c *availabilityServiceClient) DeleteMembership(ctx context.Context, in *De
 // Who may use what where: device types, groups, and users with their devices and memberships.
 //
 // A write is validated like a manifest of one object and answers INVALID_ARGUMENT with the path of every
-// fault. etag: see ToolType.etag.
+// fault. etag: see ToolType.etag. A device or membership has none of its own: it is a part of its user, whose
+// etag changes with it; UpdateUser can change all parts at once.
 type AvailabilityServiceServer interface {
 	// Creates a device type. ALREADY_EXISTS if there is one of this id. One transaction.
 	CreateDeviceType(context.Context, *CreateDeviceTypeRequest) (*CreateDeviceTypeResponse, error)
@@ -406,7 +408,7 @@ type AvailabilityServiceServer interface {
 	UpdateUser(context.Context, *UpdateUserRequest) (*UpdateUserResponse, error)
 	// Deletes one user, or NOT_FOUND. Its devices and memberships go with it. FAILED_PRECONDITION while it has chats, private Tools or default Avatars. One transaction.
 	DeleteUser(context.Context, *DeleteUserRequest) (*DeleteUserResponse, error)
-	// Creates a device. ALREADY_EXISTS if there is one of this id. One transaction.
+	// Creates a device. ALREADY_EXISTS if the user has one of this id, INVALID_ARGUMENT if another user has. One transaction.
 	CreateDevice(context.Context, *CreateDeviceRequest) (*CreateDeviceResponse, error)
 	// Returns one device, or NOT_FOUND.
 	GetDevice(context.Context, *GetDeviceRequest) (*GetDeviceResponse, error)
@@ -416,7 +418,7 @@ type AvailabilityServiceServer interface {
 	UpdateDevice(context.Context, *UpdateDeviceRequest) (*UpdateDeviceResponse, error)
 	// Deletes one device, or NOT_FOUND. Its owner's conversations go on elsewhere. One transaction.
 	DeleteDevice(context.Context, *DeleteDeviceRequest) (*DeleteDeviceResponse, error)
-	// Creates a membership. ALREADY_EXISTS if there is one of this id. One transaction.
+	// Creates a membership. ALREADY_EXISTS if the user has one of this group. One transaction.
 	CreateMembership(context.Context, *CreateMembershipRequest) (*CreateMembershipResponse, error)
 	// Returns one membership, or NOT_FOUND.
 	GetMembership(context.Context, *GetMembershipRequest) (*GetMembershipResponse, error)

@@ -376,10 +376,10 @@ func (x *ListAvatarsResponse) GetRevision() string {
 // See the RPC.
 type UpdateAvatarRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The Avatar; its id says which is changed. Required.
+	// The Avatar; its id says which is changed. Required. Checked with what is stored merged in.
 	Avatar *Avatar `protobuf:"bytes,1,opt,name=avatar,proto3" json:"avatar,omitempty"`
-	// Which fields are taken over. Unset: those that are populated; "*": all, so that those left out are
-	// cleared.
+	// Which fields are taken over, by name, each as a whole. Unset: those that are populated; "*": all, so
+	// that those left out are cleared.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	// Create it if it does not exist (then all of its fields are taken over).
 	AllowMissing  bool `protobuf:"varint,3,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
@@ -972,10 +972,10 @@ func (x *ListDefaultAvatarsResponse) GetRevision() string {
 // See the RPC.
 type UpdateDefaultAvatarRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The default Avatar; its id says which is changed. Required.
+	// The default Avatar; its id says which is changed. Required. Checked with what is stored merged in.
 	DefaultAvatar *DefaultAvatar `protobuf:"bytes,1,opt,name=default_avatar,json=defaultAvatar,proto3" json:"default_avatar,omitempty"`
-	// Which fields are taken over. Unset: those that are populated; "*": all, so that those left out are
-	// cleared.
+	// Which fields are taken over, by name, each as a whole. Unset: those that are populated; "*": all, so
+	// that those left out are cleared.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	// Create it if it does not exist (then all of its fields are taken over).
 	AllowMissing  bool `protobuf:"varint,3,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
@@ -1246,7 +1246,7 @@ const file_toolgrant_v1_avatar_service_proto_rawDesc = "" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n" +
 	"\brevision\x18\x03 \x01(\tR\brevision\"\xad\x01\n" +
 	"\x13UpdateAvatarRequest\x124\n" +
-	"\x06avatar\x18\x01 \x01(\v2\x14.toolgrant.v1.AvatarB\x06\xbaH\x03\xc8\x01\x01R\x06avatar\x12;\n" +
+	"\x06avatar\x18\x01 \x01(\v2\x14.toolgrant.v1.AvatarB\x06\xbaH\x03\xd8\x01\x03R\x06avatar\x12;\n" +
 	"\vupdate_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
 	"updateMask\x12#\n" +
 	"\rallow_missing\x18\x03 \x01(\bR\fallowMissing\"\x93\x01\n" +
@@ -1287,7 +1287,7 @@ const file_toolgrant_v1_avatar_service_proto_rawDesc = "" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n" +
 	"\brevision\x18\x03 \x01(\tR\brevision\"\xca\x01\n" +
 	"\x1aUpdateDefaultAvatarRequest\x12J\n" +
-	"\x0edefault_avatar\x18\x01 \x01(\v2\x1b.toolgrant.v1.DefaultAvatarB\x06\xbaH\x03\xc8\x01\x01R\rdefaultAvatar\x12;\n" +
+	"\x0edefault_avatar\x18\x01 \x01(\v2\x1b.toolgrant.v1.DefaultAvatarB\x06\xbaH\x03\xd8\x01\x03R\rdefaultAvatar\x12;\n" +
 	"\vupdate_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
 	"updateMask\x12#\n" +
 	"\rallow_missing\x18\x03 \x01(\bR\fallowMissing\"\xb0\x01\n" +

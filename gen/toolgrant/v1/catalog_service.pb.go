@@ -376,10 +376,10 @@ func (x *ListToolTypesResponse) GetRevision() string {
 // See the RPC.
 type UpdateToolTypeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The Tool Type; its id says which is changed. Required.
+	// The Tool Type; its id says which is changed. Required. Checked with what is stored merged in.
 	ToolType *ToolType `protobuf:"bytes,1,opt,name=tool_type,json=toolType,proto3" json:"tool_type,omitempty"`
-	// Which fields are taken over. Unset: those that are populated; "*": all, so that those left out are
-	// cleared.
+	// Which fields are taken over, by name, each as a whole. Unset: those that are populated; "*": all, so
+	// that those left out are cleared.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	// Create it if it does not exist (then all of its fields are taken over).
 	AllowMissing  bool `protobuf:"varint,3,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
@@ -963,10 +963,10 @@ func (x *ListToolsResponse) GetRevision() string {
 // See the RPC.
 type UpdateToolRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The Tool; its id says which is changed. Required.
+	// The Tool; its id says which is changed. Required. Checked with what is stored merged in.
 	Tool *Tool `protobuf:"bytes,1,opt,name=tool,proto3" json:"tool,omitempty"`
-	// Which fields are taken over. Unset: those that are populated; "*": all, so that those left out are
-	// cleared.
+	// Which fields are taken over, by name, each as a whole. Unset: those that are populated; "*": all, so
+	// that those left out are cleared.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	// Create it if it does not exist (then all of its fields are taken over).
 	AllowMissing  bool `protobuf:"varint,3,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
@@ -1550,10 +1550,10 @@ func (x *ListMcpServersResponse) GetRevision() string {
 // See the RPC.
 type UpdateMcpServerRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The MCP server; its id says which is changed. Required.
+	// The MCP server; its id says which is changed. Required. Checked with what is stored merged in.
 	McpServer *McpServer `protobuf:"bytes,1,opt,name=mcp_server,json=mcpServer,proto3" json:"mcp_server,omitempty"`
-	// Which fields are taken over. Unset: those that are populated; "*": all, so that those left out are
-	// cleared.
+	// Which fields are taken over, by name, each as a whole. Unset: those that are populated; "*": all, so
+	// that those left out are cleared.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	// Create it if it does not exist (then all of its fields are taken over).
 	AllowMissing  bool `protobuf:"varint,3,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
@@ -1817,7 +1817,7 @@ const file_toolgrant_v1_catalog_service_proto_rawDesc = "" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n" +
 	"\brevision\x18\x03 \x01(\tR\brevision\"\xb6\x01\n" +
 	"\x15UpdateToolTypeRequest\x12;\n" +
-	"\ttool_type\x18\x01 \x01(\v2\x16.toolgrant.v1.ToolTypeB\x06\xbaH\x03\xc8\x01\x01R\btoolType\x12;\n" +
+	"\ttool_type\x18\x01 \x01(\v2\x16.toolgrant.v1.ToolTypeB\x06\xbaH\x03\xd8\x01\x03R\btoolType\x12;\n" +
 	"\vupdate_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
 	"updateMask\x12#\n" +
 	"\rallow_missing\x18\x03 \x01(\bR\fallowMissing\"\x9c\x01\n" +
@@ -1857,7 +1857,7 @@ const file_toolgrant_v1_catalog_service_proto_rawDesc = "" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n" +
 	"\brevision\x18\x03 \x01(\tR\brevision\"\xa5\x01\n" +
 	"\x11UpdateToolRequest\x12.\n" +
-	"\x04tool\x18\x01 \x01(\v2\x12.toolgrant.v1.ToolB\x06\xbaH\x03\xc8\x01\x01R\x04tool\x12;\n" +
+	"\x04tool\x18\x01 \x01(\v2\x12.toolgrant.v1.ToolB\x06\xbaH\x03\xd8\x01\x03R\x04tool\x12;\n" +
 	"\vupdate_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
 	"updateMask\x12#\n" +
 	"\rallow_missing\x18\x03 \x01(\bR\fallowMissing\"\x8b\x01\n" +
@@ -1901,7 +1901,7 @@ const file_toolgrant_v1_catalog_service_proto_rawDesc = "" +
 	"\brevision\x18\x03 \x01(\tR\brevision\"\xba\x01\n" +
 	"\x16UpdateMcpServerRequest\x12>\n" +
 	"\n" +
-	"mcp_server\x18\x01 \x01(\v2\x17.toolgrant.v1.McpServerB\x06\xbaH\x03\xc8\x01\x01R\tmcpServer\x12;\n" +
+	"mcp_server\x18\x01 \x01(\v2\x17.toolgrant.v1.McpServerB\x06\xbaH\x03\xd8\x01\x03R\tmcpServer\x12;\n" +
 	"\vupdate_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
 	"updateMask\x12#\n" +
 	"\rallow_missing\x18\x03 \x01(\bR\fallowMissing\"\xa0\x01\n" +

@@ -262,7 +262,7 @@ type Change struct {
 	Action ChangeAction `protobuf:"varint,1,opt,name=action,proto3,enum=toolgrant.v1.ChangeAction" json:"action,omitempty"`
 	// The manifest's section, for example "tools".
 	Section string `protobuf:"bytes,2,opt,name=section,proto3" json:"section,omitempty"`
-	// The object's id; for a default Avatar "user_id/device_type_id" with * for any.
+	// The object's id; for a default Avatar "user_id,device_type_id" with * for any.
 	Id string `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`
 	// For an update: the fields that change.
 	Fields        []*FieldChange `protobuf:"bytes,4,rep,name=fields,proto3" json:"fields,omitempty"`

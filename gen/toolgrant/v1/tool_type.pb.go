@@ -97,15 +97,16 @@ type ToolType struct {
 	// The MCP server. Required for external MCP, optional for internal MCP, refused for native.
 	McpServerId string `protobuf:"bytes,5,opt,name=mcp_server_id,json=mcpServerId,proto3" json:"mcp_server_id,omitempty"`
 	// JSON Schema (draft 2020-12 unless $schema says otherwise) that every tool's config must satisfy.
-	// Unset: any config. References to other documents are refused. Numbers are IEEE doubles.
+	// Unset: any config. References to other documents are refused. Numbers are IEEE doubles. At most 64 KiB
+	// as JSON.
 	ConfigSchema *structpb.Struct `protobuf:"bytes,6,opt,name=config_schema,json=configSchema,proto3" json:"config_schema,omitempty"`
 	// JSON Schema of the arguments of the one function of a native or internal MCP type. Unset: unknown.
-	// Refused for external MCP, whose functions describe themselves.
+	// Refused for external MCP, whose functions describe themselves. At most 64 KiB as JSON.
 	InputSchema *structpb.Struct `protobuf:"bytes,7,opt,name=input_schema,json=inputSchema,proto3" json:"input_schema,omitempty"`
 	// The kill switch: while true, no tool of this type is available to anybody.
 	Disabled bool `protobuf:"varint,8,opt,name=disabled,proto3" json:"disabled,omitempty"`
-	// Fingerprint of the stored object, filled in by reads. In a write: if not empty, the write is refused
-	// with ABORTED unless it equals the stored object's.
+	// Fingerprint of the object's content, filled in by answers. In an update or a manifest: if not empty, a
+	// change of the object is refused with ABORTED unless it equals the stored object's.
 	Etag          string `protobuf:"bytes,15,opt,name=etag,proto3" json:"etag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

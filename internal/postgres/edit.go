@@ -1,0 +1,160 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/toolgrant/toolgrant/internal/admin"
+	"github.com/toolgrant/toolgrant/internal/availability"
+	"github.com/toolgrant/toolgrant/internal/catalog"
+	"github.com/toolgrant/toolgrant/internal/enable"
+	"github.com/toolgrant/toolgrant/internal/id"
+	"github.com/toolgrant/toolgrant/internal/postgres/db"
+	"github.com/toolgrant/toolgrant/internal/revision"
+)
+
+// errNothing rolls back an edit that changes nothing.
+var errNothing = errors.New("nothing to change")
+
+// Edit plans what decide makes of the stored objects, and writes it in one transaction. decide is given the
+// whole catalogue and those of the named users that exist; it may be called more than once. Writers of the
+// catalogue take turns, so what was validated is what is written.
+func (s *Store) Edit(ctx context.Context, users []id.User, decide func(admin.Manifest) (admin.Edit, error)) (changes []admin.Change, r revision.Revision, err error) {
+	err = s.write(ctx, func(tx pgx.Tx) error {
+		if _, err := s.queries.LockCatalog(ctx, tx); err != nil {
+			return err
+		}
+		if changes, err = s.plan(ctx, tx, users, decide); err != nil {
+			return err
+		}
+		if len(changes) > 0 {
+			if err := s.applyChanges(ctx, tx, changes); err != nil {
+				return err
+			}
+		}
+		if r, err = s.writeRevision(ctx, tx); err != nil {
+			return err
+		}
+		if len(changes) == 0 {
+			return errNothing
+		}
+		return nil
+	})
+	if errors.Is(err, errNothing) {
+		err = nil
+	}
+	return changes, r, err
+}
+
+// Preview says what Edit would change. It writes nothing and keeps nobody waiting.
+func (s *Store) Preview(ctx context.Context, decide func(admin.Manifest) (admin.Edit, error)) (changes []admin.Change, r revision.Revision, err error) {
+	err = s.readSnapshot(ctx, func(tx pgx.Tx) error {
+		if r, err = s.snapshotRevision(ctx, tx); err != nil {
+			return err
+		}
+		changes, err = s.plan(ctx, tx, nil, decide)
+		return err
+	})
+	return changes, r, err
+}
+
+func (s *Store) plan(ctx context.Context, tx pgx.Tx, users []id.User, decide func(admin.Manifest) (admin.Edit, error)) ([]admin.Change, error) {
+	c, err := s.catalogAt(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	stored := admin.Manifest{Definitions: c.definitions, MCPServers: c.servers}
+	if stored.Users, err = s.usersOf(ctx, tx, as[string](users)); err != nil {
+		return nil, err
+	}
+	edit, err := decide(stored)
+	if err != nil {
+		return nil, err
+	}
+	if stored.Users, err = s.usersFor(ctx, tx, stored, edit, users); err != nil {
+		return nil, err
+	}
+	return admin.Plan(stored, edit)
+}
+
+// usersFor reads the users that an edit touches, and those that the catalogue or the edit refer to.
+func (s *Store) usersFor(ctx context.Context, tx pgx.Tx, stored admin.Manifest, edit admin.Edit, users []id.User) ([]availability.User, error) {
+	if edit.Prune && len(edit.Users) > 0 {
+		return s.usersAfter(ctx, tx, "", math.MaxInt32)
+	}
+	names := as[string](users)
+	devices := []string{}
+	for _, u := range edit.Users {
+		names = append(names, string(u.ID))
+		for _, d := range u.Devices {
+			devices = append(devices, string(d.ID))
+		}
+	}
+	for _, tools := range [][]catalog.Tool{stored.Tools, edit.Tools} {
+		for _, t := range tools {
+			if t.Owner != "" {
+				names = append(names, string(t.Owner))
+			}
+		}
+	}
+	for _, defaults := range [][]enable.DefaultAvatar{stored.DefaultAvatars, edit.DefaultAvatars} {
+		for _, d := range defaults {
+			if d.User != "" {
+				names = append(names, string(d.User))
+			}
+		}
+	}
+	owners, err := s.queries.DeviceOwners(ctx, tx, devices)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range owners {
+		names = append(names, o.UserID)
+	}
+	return s.usersOf(ctx, tx, names)
+}
+
+// applyChanges writes a plan. Users' rows come first, since tools and defaults refer to them; their devices
+// and memberships, and relations of tools, refer to the catalogue and come after it. Deletes come last, when
+// nothing refers to their objects any more.
+func (s *Store) applyChanges(ctx context.Context, tx pgx.Tx, changes []admin.Change) error {
+	for _, c := range changes {
+		if c.Action != admin.ActionDelete {
+			if err := s.putObject(ctx, tx, c.Object); err != nil {
+				return err
+			}
+		}
+		if err := s.queries.RecordChange(ctx, tx, db.RecordChangeParams{Kind: kindOf[c.Section], ObjectID: c.ID}); err != nil {
+			return err
+		}
+	}
+	for _, c := range changes {
+		if u, ok := c.Object.(availability.User); ok && c.Action != admin.ActionDelete {
+			if err := s.putUserFacts(ctx, tx, u); err != nil {
+				return err
+			}
+		}
+		if t, ok := c.Object.(catalog.Tool); ok && c.Action != admin.ActionDelete {
+			if err := s.queries.AddToolRelations(ctx, tx, db.AddToolRelationsParams{ToolID: string(t.ID), RelatedToolIds: as[string](t.Related)}); err != nil {
+				return err
+			}
+		}
+	}
+	for _, c := range changes {
+		if c.Action == admin.ActionDelete {
+			if err := s.deleteObject(ctx, tx, c.Object); err != nil {
+				return err
+			}
+		}
+	}
+	return s.queries.AdvanceCatalog(ctx, tx)
+}
+
+var kindOf = map[admin.Section]string{
+	admin.SectionUsers: "user", admin.SectionMCPServers: "mcp_server", admin.SectionToolTypes: "tool_type",
+	admin.SectionTools: "tool", admin.SectionDeviceTypes: "device_type", admin.SectionGroups: "group",
+	admin.SectionAvatars: "avatar", admin.SectionDefaultAvatars: "default_avatar",
+}
