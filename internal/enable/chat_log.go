@@ -1,6 +1,7 @@
 package enable
 
 import (
+	"math"
 	"time"
 
 	"github.com/toolgrant/toolgrant/internal/id"
@@ -72,7 +73,7 @@ func (t ToolState) fold(e Entry) ToolState {
 	if e.TTLTurns == 0 {
 		return ToolState{Lasting: e.Action, LastingSince: e.Sequence}
 	}
-	through := e.Turn + e.TTLTurns - 1
+	through := int32(min(int64(e.Turn)+int64(e.TTLTurns)-1, math.MaxInt32)) // no turn comes after that
 	if t.ThroughTurn == nil || *t.ThroughTurn < through {
 		t.ThroughTurn = &through
 	}
