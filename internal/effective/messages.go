@@ -12,6 +12,9 @@ import (
 func (a *Answer) messages(tool uint, w Withheld) (english, chinese string) {
 	t := a.world.Catalog.Tool(tool)
 	en, zh := "“"+t.TitleIn("en")+"”", "“"+t.TitleIn("zh")+"”"
+	if a.Availability.Foreign.Test(tool) {
+		en, zh = "This tool", "此工具"
+	}
 	switch w.Reason {
 	case ReasonRetired:
 		return en + " has been retired and can no longer be used.", zh + "已停用，无法再使用。"
@@ -19,7 +22,7 @@ func (a *Answer) messages(tool uint, w Withheld) (english, chinese string) {
 		return en + " is switched off for everybody at the moment. Please try again later.",
 			zh + "目前已对所有人关闭，请稍后再试。"
 	case ReasonOwnedByOther:
-		return "This tool is another user's private tool.", "此工具是其他用户的私有工具。"
+		return en + " is another user's private tool.", zh + "是其他用户的私有工具。"
 	case ReasonRevokedByGroup:
 		english = en + " is not available to members of " + a.groupTitles(w.Groups, ", ") + "."
 		chinese = zh + "不向" + a.groupTitles(w.Groups, "、") + "的成员开放。"
