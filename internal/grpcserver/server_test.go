@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"buf.build/go/protoyaml"
 	"github.com/jackc/pgx/v5"
@@ -66,6 +67,14 @@ type client struct {
 // setup serves a fresh database, with the company in it, over a real connection.
 func setup(t *testing.T) (context.Context, client) {
 	t.Helper()
+	ctx, c := serve(t, time.Now)
+	c.apply(ctx, t, company)
+	return ctx, c
+}
+
+// serve serves a fresh database, with nothing in it, over a real connection.
+func serve(t *testing.T, now func() time.Time) (context.Context, client) {
+	t.Helper()
 	ctx := testkit.Context(t)
 	url := testkit.Database(t)
 	store, err := postgres.Open(ctx, url)
@@ -73,7 +82,7 @@ func setup(t *testing.T) (context.Context, client) {
 		t.Fatal(err)
 	}
 	t.Cleanup(store.Close)
-	server := grpcserver.New(grpcserver.Options{Store: store, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
+	server := grpcserver.New(grpcserver.Options{Store: store, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)), Now: now})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -85,10 +94,8 @@ func setup(t *testing.T) (context.Context, client) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	c := client{v1.NewEntitlementServiceClient(conn), v1.NewChatServiceClient(conn), v1.NewAdminServiceClient(conn),
+	return ctx, client{v1.NewEntitlementServiceClient(conn), v1.NewChatServiceClient(conn), v1.NewAdminServiceClient(conn),
 		v1.NewCatalogServiceClient(conn), v1.NewAvailabilityServiceClient(conn), v1.NewAvatarServiceClient(conn), conn, url}
-	c.apply(ctx, t, company)
-	return ctx, c
 }
 
 func (c client) apply(ctx context.Context, t *testing.T, manifest string) *v1.ApplyManifestResponse {
