@@ -2,6 +2,8 @@ package effective
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/toolgrant/toolgrant/internal/catalog"
 )
@@ -126,31 +128,31 @@ func (a *Answer) explainCapabilities(tool uint) Step {
 	if a.question.Surface.IsWeb() {
 		return Step{RuleCapabilities, OutcomeSilent, "The web is not limited by capabilities.", nil}
 	}
-	var rows []Row
-	for _, lacking := range a.world.Availability.MissingCapabilities(a.question.User, a.question.Surface, tool) {
-		rows = append(rows, Row{"capability", lacking, "the device lacks it"})
+	device, _ := a.question.User.Device(a.question.Surface.Device)
+	row := Row{"device_type", string(device.Type), "lacks nothing that it needs"}
+	lacks := a.world.Availability.MissingCapabilities(a.question.User, a.question.Surface, tool)
+	if len(lacks) > 0 {
+		row.Detail = "lacks: " + strings.Join(lacks, ", ")
 	}
-	return decide(RuleCapabilities, len(rows) > 0, OutcomeAgainst, OutcomeFor,
-		"The device cannot do what it needs.", "The device can do what it needs.", rows...)
+	return decide(RuleCapabilities, len(lacks) > 0, OutcomeAgainst, OutcomeFor,
+		"The device cannot do what it needs.", "The device can do what it needs.", row)
 }
 
 func (a *Answer) explainEnabled(tool uint) []Step {
 	var rows []Row
-	for _, avatar := range a.Enable.ActiveAvatars {
-		rows = append(rows, Row{"avatar", string(avatar), "active"})
-	}
 	binding := a.Enable.Binding(tool)
+	for _, avatar := range a.Enable.ActiveAvatars {
+		row := Row{"avatar", string(avatar), "turned on by the chat's log"}
+		if len(a.question.Chat.Avatars) == 0 {
+			row.Kind, row.Detail = "default_avatar", "the default, since the chat's log names no Avatar"
+		}
+		if slices.Contains(binding, avatar) {
+			row.Detail += ", binds it"
+		}
+		rows = append(rows, row)
+	}
 	avatars := decide(RuleAvatars, len(binding) > 0, OutcomeFor, OutcomeSilent,
 		fmt.Sprintf("Active Avatars bind it: %v.", binding), "No active Avatar binds it.", rows...)
-	chat := Step{RuleChatLog, OutcomeSilent, "The chat's log says nothing of it in this turn.", nil}
-	if a.Enable.ByChat.Test(tool) {
-		chat = Step{RuleChatLog, OutcomeFor, "The chat turned it on.", nil}
-		if left, ok := a.Enable.TurnsLeft(tool); ok {
-			chat.Message = fmt.Sprintf("The chat turned it on, for %d more turns with this one.", left)
-		}
-	} else if a.Enable.OffByChat.Test(tool) {
-		chat = Step{RuleChatLog, OutcomeAgainst, "The chat turned it off.", nil}
-	}
 	core := decide(RuleCore, a.world.Catalog.Core().Test(tool), OutcomeFor, OutcomeSilent,
 		"It is a core tool: always enabled.", "It is not a core tool.")
 	name := decide(RuleName, a.Effective.Test(tool), OutcomeFor, OutcomeSilent,
@@ -159,7 +161,28 @@ func (a *Answer) explainEnabled(tool uint) []Step {
 		other := a.world.Catalog.Tool(by)
 		name = Step{RuleName, OutcomeAgainst, "Another tool of its name is given instead.", []Row{{"tool", string(other.ID), preference(a.world.Catalog, by)}}}
 	}
-	return []Step{avatars, chat, core, name}
+	return []Step{avatars, a.explainChatLog(tool), core, name}
+}
+
+func (a *Answer) explainChatLog(tool uint) Step {
+	var rows []Row
+	state := a.question.Chat.Tools[a.world.Catalog.Tool(tool).ID]
+	if state.Lasting != "" {
+		rows = append(rows, Row{"chat_log", fmt.Sprint(state.LastingSince), string(state.Lasting)})
+	}
+	if state.ThroughTurn != nil {
+		detail := fmt.Sprintf("ENABLE through turn %d; this is turn %d", *state.ThroughTurn, a.question.Turn)
+		rows = append(rows, Row{"chat_log", fmt.Sprint(state.ThroughSince), detail})
+	}
+	switch left, ok := a.Enable.TurnsLeft(tool); {
+	case ok:
+		return Step{RuleChatLog, OutcomeFor, fmt.Sprintf("The chat turned it on, for %d more turns with this one.", left), rows}
+	case a.Enable.ByChat.Test(tool):
+		return Step{RuleChatLog, OutcomeFor, "The chat turned it on.", rows}
+	case a.Enable.OffByChat.Test(tool):
+		return Step{RuleChatLog, OutcomeAgainst, "The chat turned it off.", rows}
+	}
+	return Step{RuleChatLog, OutcomeSilent, "The chat's log says nothing of it in this turn.", rows}
 }
 
 func preference(c *catalog.Snapshot, tool uint) string {

@@ -45,6 +45,7 @@ type ToolState struct {
 	Lasting      Action `json:"lasting,omitempty"`    // empty: none
 	LastingSince int32  `json:"seq,omitempty"`        // its sequence number
 	ThroughTurn  *int32 `json:"until_turn,omitempty"` // last turn of the longest TTL; nil: none
+	ThroughSince int32  `json:"until_seq,omitempty"`  // its sequence number
 }
 
 // Fold returns the state after more entries. Entries are folded in the order of their sequence numbers; those of
@@ -75,7 +76,7 @@ func (t ToolState) fold(e Entry) ToolState {
 	}
 	through := int32(min(int64(e.Turn)+int64(e.TTLTurns)-1, math.MaxInt32)) // no turn comes after that
 	if t.ThroughTurn == nil || *t.ThroughTurn < through {
-		t.ThroughTurn = &through
+		t.ThroughTurn, t.ThroughSince = &through, e.Sequence
 	}
 	return t
 }
