@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/status"
+
+	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
+)
+
+// exchange is a question and its answer as they are on the wire.
+type exchange struct{ Question, Answer []byte }
+
+// bareCommand is the bare server's process, which startBare starts. It reads a number of exchanges and the
+// exchanges from its standard input, writes its address, and serves until its input ends: so it cannot
+// outlive the process that started it.
+func bareCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "bare",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return serveBare(command.Context(), command.InOrStdin(), command.OutOrStdout())
+		},
+	}
+}
+
+func serveBare(ctx context.Context, in io.Reader, out io.Writer) error {
+	decoder := gob.NewDecoder(in)
+	var count int
+	if err := decoder.Decode(&count); err != nil {
+		return fmt.Errorf("bare is started by resolve, not by hand: %w", err)
+	}
+	answers := map[string][]byte{}
+	for range count {
+		var e exchange
+		if err := decoder.Decode(&e); err != nil {
+			return err
+		}
+		answers[string(e.Question)] = e.Answer
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	server := bareServer(answers)
+	defer context.AfterFunc(ctx, server.Stop)()
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		server.Stop()
+	}()
+	fmt.Fprintln(out, listener.Addr())
+	return server.Serve(listener)
+}
+
+// bareServer answers ResolveTools from memory, bytes for bytes: what gRPC costs when the work is free.
+func bareServer(answers map[string][]byte) *grpc.Server {
+	resolve := func(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+		var question []byte
+		if err := decode(&question); err != nil {
+			return nil, err
+		}
+		answer, ok := answers[string(question)]
+		if !ok {
+			return nil, status.Error(codes.NotFound, "this question was not asked before")
+		}
+		return &answer, nil
+	}
+	server := grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{}))
+	server.RegisterService(&grpc.ServiceDesc{
+		ServiceName: toolgrantv1.EntitlementService_ServiceDesc.ServiceName,
+		HandlerType: (*any)(nil),
+		Methods:     []grpc.MethodDesc{{MethodName: "ResolveTools", Handler: resolve}},
+	}, struct{}{})
+	return server
+}
+
+// rawCodec passes messages, given as *[]byte, as they are.
+type rawCodec struct{}
+
+func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
+	return mem.BufferSlice{mem.SliceBuffer(*v.(*[]byte))}, nil
+}
+
+func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
+	*v.(*[]byte) = data.Materialize()
+	return nil
+}
+
+// Name is that of the codec it stands in for.
+func (rawCodec) Name() string { return "proto" }
+
+// startBare starts this program again as a bare server of the exchanges.
+func startBare(ctx context.Context, exchanges []exchange, log io.Writer) (address string, stop func() error, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", nil, err
+	}
+	command := exec.CommandContext(ctx, self, "bare")
+	command.Stderr = log
+	in, err := command.StdinPipe()
+	if err != nil {
+		return "", nil, err
+	}
+	out, err := command.StdoutPipe()
+	if err != nil {
+		return "", nil, err
+	}
+	if err := command.Start(); err != nil {
+		return "", nil, err
+	}
+	stop = func() error { return errors.Join(in.Close(), command.Wait()) }
+	address, err = introduce(in, out, exchanges)
+	if err != nil {
+		return "", nil, fmt.Errorf("the bare server: %w", errors.Join(err, stop()))
+	}
+	return address, stop, nil
+}
+
+// introduce tells a bare server its exchanges, and returns its address.
+func introduce(in io.Writer, out io.Reader, exchanges []exchange) (string, error) {
+	buffered := bufio.NewWriter(in)
+	encoder := gob.NewEncoder(buffered)
+	if err := encoder.Encode(len(exchanges)); err != nil {
+		return "", err
+	}
+	for _, e := range exchanges {
+		if err := encoder.Encode(e); err != nil {
+			return "", err
+		}
+	}
+	if err := buffered.Flush(); err != nil {
+		return "", err
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	return strings.TrimSpace(line), err
+}

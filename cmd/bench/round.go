@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
+)
+
+// patience is how long calls in flight may take when a round is over.
+const patience = time.Minute
+
+// target is a server that is measured.
+type target []toolgrantv1.EntitlementServiceClient // one per connection
+
+// plan is how targets are measured.
+type plan struct {
+	world            *world
+	questions        []*toolgrantv1.ResolveToolsRequest
+	zipf             bool
+	warmup, duration time.Duration
+}
+
+// measured is what a round, or the median of several, showed.
+type measured struct {
+	PerSecond float64 `json:"requests_per_second"`
+	P50       float64 `json:"p50_ms"`
+	P95       float64 `json:"p95_ms"`
+	P99       float64 `json:"p99_ms"`
+	Requests  int64   `json:"requests"`
+	Errors    int64   `json:"errors"`
+}
+
+// round lets so many workers ask a target, each one question after the other, first unmeasured. Rounds of one
+// number ask the same questions, whatever the target. It also returns the first error.
+func (p *plan) round(ctx context.Context, t target, concurrency, number int) (measured, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.warmup+p.duration+patience)
+	defer cancel()
+	p.ask(ctx, t, concurrency, 2*number, p.warmup)
+	start := time.Now()
+	workers := p.ask(ctx, t, concurrency, 2*number+1, p.duration)
+	elapsed := time.Since(start)
+
+	var m measured
+	var first error
+	all := newHistogram()
+	for _, w := range workers {
+		all.Merge(w.latencies)
+		m.Errors += w.errors
+		if first == nil {
+			first = w.firstError
+		}
+	}
+	m.Requests = all.TotalCount()
+	m.PerSecond = float64(m.Requests) / elapsed.Seconds()
+	quantile := func(q float64) float64 { return float64(all.ValueAtQuantile(q)) / float64(time.Millisecond) }
+	m.P50, m.P95, m.P99 = quantile(50), quantile(95), quantile(99)
+	return m, first
+}
+
+// worker is what one of the askers saw.
+type worker struct {
+	latencies  *hdrhistogram.Histogram // of the answers
+	errors     int64
+	firstError error
+}
+
+func newHistogram() *hdrhistogram.Histogram {
+	return hdrhistogram.New(int64(time.Microsecond), int64(10*time.Minute), 3)
+}
+
+// ask lets workers ask for some time. Runs of one number ask the same questions in the same order.
+func (p *plan) ask(ctx context.Context, t target, concurrency, number int, duration time.Duration) []worker {
+	workers := make([]worker, concurrency)
+	end := time.Now().Add(duration)
+	var group sync.WaitGroup
+	for i := range workers {
+		w := &workers[i]
+		w.latencies = newHistogram()
+		client := t[i%len(t)]
+		next := p.chooser(number<<16 + i)
+		group.Go(func() {
+			for start := time.Now(); start.Before(end) && ctx.Err() == nil; start = time.Now() {
+				if _, err := client.ResolveTools(ctx, p.questions[next()]); err != nil {
+					if w.errors++; w.firstError == nil {
+						w.firstError = err
+					}
+					continue
+				}
+				// It cannot fail: the context ends long before the histogram's range does.
+				_ = w.latencies.RecordValue(int64(time.Since(start)))
+			}
+		})
+	}
+	group.Wait()
+	return workers
+}
+
+// chooser returns what draws a worker's questions: each as often as the others, or by Zipf's law.
+func (p *plan) chooser(sequence int) func() int {
+	r := p.world.random(kindRound, sequence)
+	if p.zipf && len(p.questions) > 1 {
+		z := rand.NewZipf(r, 1.1, 1, uint64(len(p.questions)-1))
+		return func() int { return int(z.Uint64()) }
+	}
+	return func() int { return r.IntN(len(p.questions)) }
+}
