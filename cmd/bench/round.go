@@ -73,7 +73,7 @@ func newHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(int64(time.Microsecond), int64(10*time.Minute), 3)
 }
 
-// ask lets workers ask for some time. Runs of one number ask the same questions in the same order.
+// ask lets workers ask for some time, each at least once. Runs of one number ask the same questions in the same order.
 func (p *plan) ask(ctx context.Context, t target, concurrency, number int, duration time.Duration) []worker {
 	workers := make([]worker, concurrency)
 	end := time.Now().Add(duration)
@@ -84,7 +84,8 @@ func (p *plan) ask(ctx context.Context, t target, concurrency, number int, durat
 		client := t[i%len(t)]
 		next := p.chooser(number<<16 + i)
 		group.Go(func() {
-			for start := time.Now(); start.Before(end) && ctx.Err() == nil; start = time.Now() {
+			for again := true; again; again = time.Now().Before(end) && ctx.Err() == nil {
+				start := time.Now()
 				if _, err := client.ResolveTools(ctx, p.questions[next()]); err != nil {
 					if w.errors++; w.firstError == nil {
 						w.firstError = err
