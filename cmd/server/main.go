@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toolgrant/toolgrant/internal/config"
 	"github.com/toolgrant/toolgrant/internal/postgres"
 )
 
@@ -27,31 +28,36 @@ func main() {
 
 // run is the server without its process: tests call it. It returns when ctx ends and all is shut down.
 func run(ctx context.Context, args []string, log io.Writer) error {
-	c := defaults()
 	root := &cobra.Command{
-		Use:           "server",
-		Short:         "Serve Toolgrant",
-		Long:          "Serve Toolgrant. Every flag can be given as an environment variable too: --grpc-addr is TOOLGRANT_GRPC_ADDR.",
+		Use:   "server",
+		Short: "Serve Toolgrant",
+		Long: "Serve Toolgrant. Every setting has a flag, an environment variable and a name in the file of --config;\n" +
+			"a flag beats the environment, which beats the file. --grpc-addr is TOOLGRANT_GRPC_ADDR, and grpc_addr there.",
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		RunE: func(command *cobra.Command, _ []string) error {
-			if err := c.validate(); err != nil {
-				return err
-			}
-			return serve(command.Context(), c, slog.New(slog.NewTextHandler(log, nil)))
-		},
 	}
-	c.flags(root.PersistentFlags())
+	load := config.Flags(root.PersistentFlags())
+	root.RunE = func(command *cobra.Command, _ []string) error {
+		c, err := load()
+		if err != nil {
+			return err
+		}
+		return serve(command.Context(), c, slog.New(slog.NewTextHandler(log, nil)))
+	}
 	root.AddCommand(&cobra.Command{
 		Use:   "migrate",
 		Short: "Bring the database of --database-url to the newest schema, and exit",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if c.databaseURL == "" {
+			c, err := load()
+			if err != nil {
+				return err
+			}
+			if c.DatabaseURL == "" {
 				return fmt.Errorf("--database-url (TOOLGRANT_DATABASE_URL) is needed: the embedded database migrates at start")
 			}
-			return postgres.Migrate(command.Context(), c.databaseURL)
+			return postgres.Migrate(command.Context(), string(c.DatabaseURL))
 		},
 	})
 	root.SetArgs(args)

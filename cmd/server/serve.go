@@ -16,16 +16,17 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
 
+	"github.com/toolgrant/toolgrant/internal/config"
 	"github.com/toolgrant/toolgrant/internal/embedded"
 	"github.com/toolgrant/toolgrant/internal/grpcserver"
 	"github.com/toolgrant/toolgrant/internal/postgres"
 )
 
 // serve serves until ctx ends, or something that it needs fails for good.
-func serve(ctx context.Context, c *config, log *slog.Logger) (err error) {
-	url := c.databaseURL
+func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) {
+	url := string(c.DatabaseURL)
 	if url == "" {
-		private, err := embedded.StartPostgres(ctx, embedded.Options{DataDir: c.dataDir, Logger: log})
+		private, err := embedded.StartPostgres(ctx, embedded.Options{DataDir: c.DataDir, Logger: log})
 		if err != nil {
 			return err
 		}
@@ -48,11 +49,11 @@ func serve(ctx context.Context, c *config, log *slog.Logger) (err error) {
 	reflection.Register(server)
 	monitor.check(ctx, server)
 
-	grpcListener, err := net.Listen("tcp", c.grpcAddr)
+	grpcListener, err := net.Listen("tcp", c.GRPCAddr)
 	if err != nil {
 		return fmt.Errorf("gRPC: %w", err)
 	}
-	httpListener, err := net.Listen("tcp", c.httpAddr)
+	httpListener, err := net.Listen("tcp", c.HTTPAddr)
 	if err != nil {
 		return errors.Join(fmt.Errorf("HTTP: %w", err), grpcListener.Close())
 	}
@@ -81,7 +82,7 @@ func serve(ctx context.Context, c *config, log *slog.Logger) (err error) {
 			server.GracefulStop()
 			close(drained)
 		}()
-		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.shutdownTimeout)
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.ShutdownTimeout)
 		defer cancel()
 		select {
 		case <-drained:

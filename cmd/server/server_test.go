@@ -131,3 +131,15 @@ func TestOnlyLoopbackWithoutAuthentication(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestMigrateSaysWhatIsWrongWithADatabaseURLButNotItsPassword(t *testing.T) {
+	t.Setenv("TOOLGRANT_DATABASE_URL", "")
+	if err := run(t.Context(), []string{"migrate"}, io.Discard); err == nil || !strings.Contains(err.Error(), "TOOLGRANT_DATABASE_URL") {
+		t.Errorf("without a database: %v", err)
+	}
+	t.Setenv("TOOLGRANT_DATABASE_URL", "host=db password = 'hush' port=x")
+	err := run(t.Context(), []string{"migrate"}, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "invalid port") || strings.Contains(err.Error(), "hush") {
+		t.Errorf("got %v", err)
+	}
+}

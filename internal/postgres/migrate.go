@@ -3,9 +3,11 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
@@ -18,7 +20,7 @@ import (
 func Migrate(ctx context.Context, url string) error {
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
-		return fmt.Errorf("database URL: %w", err)
+		return hideURL(err)
 	}
 	db := stdlib.OpenDB(*config)
 	defer db.Close()
@@ -34,4 +36,13 @@ func Migrate(ctx context.Context, url string) error {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	return nil
+}
+
+// hideURL words the refusal of a database URL without the URL: pgx leaves out some passwords, not all.
+func hideURL(err error) error {
+	var refused *pgconn.ParseConfigError
+	if errors.As(err, &refused) {
+		refused.ConnString = "..."
+	}
+	return fmt.Errorf("database URL: %w", err)
 }

@@ -31,7 +31,7 @@ type Store struct {
 func Open(ctx context.Context, url string) (*Store, error) {
 	pool, err := pgxpool.New(ctx, url)
 	if err != nil {
-		return nil, fmt.Errorf("database URL: %w", err)
+		return nil, hideURL(err)
 	}
 	s := &Store{pool: pool, queries: db.New()}
 	identity, err := s.queries.DatabaseIdentity(ctx, pool)

@@ -1,0 +1,90 @@
+// Package config holds the server's settings: one struct, read from defaults, one YAML file, the environment
+// and flags, each stronger than the one before.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// Config is every setting of the server. A field's tags are all there is to it: its name in the file, from
+// which those of its flag and its environment variable follow, its default, and what --help says.
+type Config struct {
+	GRPCAddr        string        `name:"grpc_addr" default:"127.0.0.1:7700" usage:"where gRPC is served"`
+	HTTPAddr        string        `name:"http_addr" default:"127.0.0.1:7701" usage:"where /healthz and /readyz are served"`
+	DatabaseURL     Secret        `name:"database_url" usage:"a PostgreSQL database; empty: a private one in --data-dir"`
+	DataDir         string        `name:"data_dir" usage:"where the private PostgreSQL keeps its data"`
+	ShutdownTimeout time.Duration `name:"shutdown_timeout" default:"10s" usage:"how long calls in flight may take at shutdown"`
+
+	sources map[string]string // by name: where the value comes from, unless it is the default
+}
+
+// Validate names every value that breaks a rule, and where it comes from.
+func (c *Config) Validate() error {
+	return errors.Join(
+		c.rule("grpc_addr", loopback(c.GRPCAddr)),
+		c.rule("http_addr", loopback(c.HTTPAddr)),
+		c.rule("data_dir", notEmpty(c.DataDir)),
+		c.rule("shutdown_timeout", notNegative(c.ShutdownTimeout)),
+	)
+}
+
+func (c *Config) rule(name string, broken error) error {
+	if broken == nil {
+		return nil
+	}
+	source := c.sources[name]
+	if source == "" {
+		source = name
+	}
+	return fmt.Errorf("%s: %w", source, broken)
+}
+
+// loopback: without authentication, only this machine may ask.
+func loopback(address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("must be host:port, not %q", address)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return fmt.Errorf("the port must be a number from 0 to 65535, not %q", port)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return fmt.Errorf("%q is not a loopback address, and there is no authentication yet", address)
+	}
+	return nil
+}
+
+func notEmpty(text string) error {
+	if text == "" {
+		return errors.New("must not be empty")
+	}
+	return nil
+}
+
+func notNegative(d time.Duration) error {
+	if d < 0 {
+		return fmt.Errorf("must not be negative, as %s is", d)
+	}
+	return nil
+}
+
+// defaultDataDir is a folder that outlives the checkout, and, for root, one that PostgreSQL's user can reach.
+func defaultDataDir() string {
+	if os.Geteuid() == 0 {
+		return "/var/lib/toolgrant"
+	}
+	if dir := os.Getenv("XDG_DATA_HOME"); dir != "" {
+		return filepath.Join(dir, "toolgrant")
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "toolgrant-data"
+	}
+	return filepath.Join(home, ".local", "share", "toolgrant")
+}
