@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"os"
@@ -86,6 +87,18 @@ func (c *child) awaitReady() {
 	await(c.t, "the server is ready", func() bool { return ready(c.web) == http.StatusOK })
 }
 
+// saysReady tells whether all who ask the server are told that it is ready.
+func (c *child) saysReady(ctx context.Context, from client) bool {
+	c.t.Helper()
+	return ready(c.web) == http.StatusOK && from.healthIs(ctx, c.t, healthv1.HealthCheckResponse_SERVING)
+}
+
+// saysNotReady tells whether all who ask the server are told that it is not ready.
+func (c *child) saysNotReady(ctx context.Context, from client) bool {
+	c.t.Helper()
+	return ready(c.web) == http.StatusServiceUnavailable && from.healthIs(ctx, c.t, healthv1.HealthCheckResponse_NOT_SERVING)
+}
+
 // kill is kill -9. It returns when the process is no more.
 func (c *child) kill() {
 	c.t.Helper()
@@ -116,6 +129,21 @@ type client struct {
 	v1.ChatServiceClient
 	v1.AdminServiceClient
 	health healthv1.HealthClient
+}
+
+// healthIs tells whether gRPC's health service says so, of the server and of a service.
+func (c client) healthIs(ctx context.Context, t *testing.T, want healthv1.HealthCheckResponse_ServingStatus) bool {
+	t.Helper()
+	for _, service := range []string{"", v1.ChatService_ServiceDesc.ServiceName} {
+		response, err := c.health.Check(ctx, &healthv1.HealthCheckRequest{Service: service})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if response.GetStatus() != want {
+			return false
+		}
+	}
+	return true
 }
 
 // connect returns a new connection: one that failed waits before it tries again.

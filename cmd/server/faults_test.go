@@ -3,12 +3,10 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"sync"
 	"testing"
 	"time"
 
-	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/protobuf/proto"
 
 	v1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
@@ -55,18 +53,6 @@ func TestNothingAcknowledgedIsLostWhenPostgresIsKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	healthIs := func(want healthv1.HealthCheckResponse_ServingStatus) bool {
-		for _, service := range []string{"", v1.ChatService_ServiceDesc.ServiceName} {
-			response, err := c.health.Check(ctx, &healthv1.HealthCheckRequest{Service: service})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if response.GetStatus() != want {
-				return false
-			}
-		}
-		return true
-	}
 
 	for range 2 {
 		stop := w.start(ctx, databaseAway, c)
@@ -87,12 +73,9 @@ func TestNothingAcknowledgedIsLostWhenPostgresIsKilled(t *testing.T) {
 			default:
 				t.Fatalf("a read failed: %v", err)
 			}
-			return refused && w.failed.Load() > failed && ready(server.web) == http.StatusServiceUnavailable &&
-				healthIs(healthv1.HealthCheckResponse_NOT_SERVING)
+			return refused && w.failed.Load() > failed && server.saysNotReady(ctx, c)
 		})
-		await(t, "it says that PostgreSQL is back", func() bool {
-			return ready(server.web) == http.StatusOK && healthIs(healthv1.HealthCheckResponse_SERVING)
-		})
+		await(t, "it says that PostgreSQL is back", func() bool { return server.saysReady(ctx, c) })
 		w.awaitWrites(20)
 		stop()
 		w.check(ctx, c)

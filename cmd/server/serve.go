@@ -43,7 +43,7 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	}
 	defer store.Close()
 
-	server := grpcserver.New(grpcserver.Options{Store: store, Logger: log})
+	server := grpcserver.New(grpcserver.Options{Store: store, Logger: log, CallTimeout: c.CallTimeout})
 	monitor := &monitor{store: store, health: health.NewServer()}
 	healthv1.RegisterHealthServer(server, monitor.health)
 	reflection.Register(server)

@@ -11,9 +11,10 @@ import (
 )
 
 func TestAServerWithoutConfigurationRecoversAndStopsCleanly(t *testing.T) {
+	t.Parallel()
 	dir := newDataDir(t)
 	web := freeAddress(t)
-	args := []string{"--data-dir", dir, "--grpc-addr", freeAddress(t), "--http-addr", web}
+	args := []string{"--database-url=", "--data-dir", dir, "--grpc-addr", freeAddress(t), "--http-addr", web}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	log := &output{}
@@ -28,7 +29,7 @@ func TestAServerWithoutConfigurationRecoversAndStopsCleanly(t *testing.T) {
 		return ready(web) == http.StatusOK
 	})
 
-	err := run(ctx, []string{"--data-dir", dir, "--grpc-addr", freeAddress(t), "--http-addr", freeAddress(t)}, &output{})
+	err := run(ctx, []string{"--database-url=", "--data-dir", dir, "--grpc-addr", freeAddress(t), "--http-addr", freeAddress(t)}, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), dir) {
 		t.Errorf("a second server on one data directory: %v", err)
 	}

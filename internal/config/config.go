@@ -19,6 +19,7 @@ type Config struct {
 	HTTPAddr        string        `name:"http_addr" default:"127.0.0.1:7701" usage:"where /healthz and /readyz are served"`
 	DatabaseURL     Secret        `name:"database_url" usage:"a PostgreSQL database; empty: a private one in --data-dir"`
 	DataDir         string        `name:"data_dir" usage:"where the private PostgreSQL keeps its data"`
+	CallTimeout     time.Duration `name:"call_timeout" default:"1m" usage:"how long a call may take, whatever its caller's patience"`
 	ShutdownTimeout time.Duration `name:"shutdown_timeout" default:"10s" usage:"how long calls in flight may take at shutdown"`
 
 	sources map[string]string // by name: where the value comes from, unless it is the default
@@ -30,6 +31,7 @@ func (c *Config) Validate() error {
 		c.rule("grpc_addr", loopback(c.GRPCAddr)),
 		c.rule("http_addr", loopback(c.HTTPAddr)),
 		c.rule("data_dir", notEmpty(c.DataDir)),
+		c.rule("call_timeout", positive(c.CallTimeout)),
 		c.rule("shutdown_timeout", notNegative(c.ShutdownTimeout)),
 	)
 }
@@ -63,6 +65,13 @@ func loopback(address string) error {
 func notEmpty(text string) error {
 	if text == "" {
 		return errors.New("must not be empty")
+	}
+	return nil
+}
+
+func positive(d time.Duration) error {
+	if d <= 0 {
+		return fmt.Errorf("must be more than 0, not %s", d)
 	}
 	return nil
 }

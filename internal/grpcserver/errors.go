@@ -50,11 +50,8 @@ func translateErrors(logger *slog.Logger) grpc.UnaryServerInterceptor {
 }
 
 func toStatus(ctx context.Context, logger *slog.Logger, method string, err error) error {
-	if ctx.Err() != nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		if ctx.Err() != nil {
-			err = ctx.Err()
-		}
-		return status.FromContextError(err).Err()
+	if ended := ctx.Err(); ended != nil {
+		return status.FromContextError(ended).Err()
 	}
 	f, ok := fault.As(err)
 	if !ok {

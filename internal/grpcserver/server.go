@@ -57,6 +57,8 @@ type Store interface {
 type Options struct {
 	Store  Store
 	Logger *slog.Logger
+	// CallTimeout ends calls that take longer; 0: only their callers do.
+	CallTimeout time.Duration
 	// Now is the clock; nil: the system's.
 	Now func() time.Time
 }
@@ -73,7 +75,7 @@ func New(o Options) *grpc.Server {
 	s := grpc.NewServer(
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(maxMessageBytes),
-		grpc.ChainUnaryInterceptor(translateErrors(o.Logger), validate(validator)),
+		grpc.ChainUnaryInterceptor(limit(o.CallTimeout), translateErrors(o.Logger), validate(validator)),
 	)
 	toolgrantv1.RegisterEntitlementServiceServer(s, &entitlementServer{store: o.Store, now: o.Now})
 	toolgrantv1.RegisterChatServiceServer(s, &chatServer{store: o.Store})
@@ -83,4 +85,16 @@ func New(o Options) *grpc.Server {
 	toolgrantv1.RegisterAvatarServiceServer(s, &avatarServer{backend: b})
 	toolgrantv1.RegisterAdminServiceServer(s, &adminServer{backend: b})
 	return s
+}
+
+// limit ends calls that take too long: a caller may wait without end, and what it waits for never come.
+func limit(timeout time.Duration) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+		if timeout > 0 {
+			limited, cancel := context.WithTimeout(ctx, timeout)
+			defer cancel()
+			ctx = limited
+		}
+		return handle(ctx, request)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -22,6 +23,7 @@ func Migrate(ctx context.Context, url string) error {
 	if err != nil {
 		return hideURL(err)
 	}
+	limitConnecting(config)
 	db := stdlib.OpenDB(*config)
 	defer db.Close()
 	locker, err := lock.NewPostgresSessionLocker()
@@ -36,6 +38,14 @@ func Migrate(ctx context.Context, url string) error {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	return nil
+}
+
+// limitConnecting gives up connecting to a database that accepts connections and says nothing, unless the URL
+// has a connect_timeout of its own.
+func limitConnecting(config *pgx.ConnConfig) {
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = 5 * time.Second
+	}
 }
 
 // hideURL words the refusal of a database URL without the URL: pgx leaves out some passwords, not all.

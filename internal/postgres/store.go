@@ -29,9 +29,14 @@ type Store struct {
 
 // Open connects to a migrated database.
 func Open(ctx context.Context, url string) (*Store, error) {
-	pool, err := pgxpool.New(ctx, url)
+	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, hideURL(err)
+	}
+	limitConnecting(config.ConnConfig)
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, err
 	}
 	s := &Store{pool: pool, queries: db.New()}
 	identity, err := s.queries.DatabaseIdentity(ctx, pool)
@@ -122,12 +127,13 @@ func translate(err error) error {
 	if err == nil {
 		return nil
 	}
-	if _, ok := fault.As(err); ok || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if _, ok := fault.As(err); ok {
 		return err
 	}
 	var sqlError *pgconn.PgError
 	if !errors.As(err, &sqlError) {
-		// Not the server's answer: there was none.
+		// Not the server's answer: there was none, in time or at all. Whether it was the caller's time that
+		// ran out, its context tells.
 		return &fault.Fault{Kind: fault.Unavailable, Reason: fault.ReasonDatabaseUnavailable,
 			Message: "the database cannot be reached", Cause: err}
 	}
