@@ -56,7 +56,7 @@ func TestTheStrongerSourceWins(t *testing.T) {
 }
 
 func TestDefaultsAreValid(t *testing.T) {
-	for _, variable := range []string{"CONFIG", "GRPC_ADDR", "HTTP_ADDR", "DATABASE_URL", "DATA_DIR", "SHUTDOWN_TIMEOUT"} {
+	for _, variable := range []string{"CONFIG", "GRPC_ADDR", "HTTP_ADDR", "DATABASE_URL", "DATA_DIR", "CALL_TIMEOUT", "SHUTDOWN_TIMEOUT"} {
 		t.Setenv("TOOLGRANT_"+variable, "")
 	}
 	for _, args := range [][]string{nil, {"--config", writeFile(t, "# nothing\n")}} {
@@ -88,13 +88,14 @@ func TestRefusedFiles(t *testing.T) {
 	for content, want := range map[string]string{
 		"shutdown_timeout: 10":                              `:1: shutdown_timeout: must be a duration, such as 10s, not "10"`,
 		"shutdown_timeout: -1s":                             ":1: shutdown_timeout: must not be negative, as -1s is",
+		"call_timeout: 0s":                                  ":1: call_timeout: must be more than 0, not 0s",
 		"grpc_addr: localhost:1\ngrpc_addr: localhost:2":    `mapping key "grpc_addr" already defined at line 1`,
 		"grpc_addr: localhost:1\n---\nhttp_addr: [nonsense": "must be one YAML document",
-		"- grpc_addr":              "cannot unmarshal",
-		"grpc_addr: localhost":     `:1: grpc_addr: must be host:port, not "localhost"`,
-		"grpc_addr: 'localhost:x'": `:1: grpc_addr: the port must be a number from 0 to 65535, not "x"`,
-		"config: other.yaml":       ":1: config: no such setting",
-		"data_dir:":                ":1: data_dir: must have one value",
+		"- grpc_addr":                                       "cannot unmarshal",
+		"grpc_addr: localhost":                              `:1: grpc_addr: must be host:port, not "localhost"`,
+		"grpc_addr: 'localhost:x'":                          `:1: grpc_addr: the port must be a number from 0 to 65535, not "x"`,
+		"config: other.yaml":                                ":1: config: no such setting",
+		"data_dir:":                                         ":1: data_dir: must have one value",
 	} {
 		if _, err := load(t, "--config", writeFile(t, content)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %s", content, err, want)
@@ -125,6 +126,23 @@ func TestHelpShowsVariableAndDefaultAndNoSecret(t *testing.T) {
 	}
 	if strings.Contains(help, "password") {
 		t.Errorf("it tells the password:\n%s", help)
+	}
+}
+
+func TestTheReadmeHasEverySetting(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := pflag.NewFlagSet("server", pflag.ContinueOnError)
+	for _, s := range (&Config{}).settings(flags) {
+		row := fmt.Sprintf("| `%s` | `%s` | `--%s` | ", s.name, variable(s.name), s.flag.Name)
+		if s.name != "data_dir" && s.flag.DefValue != "" {
+			row += fmt.Sprintf("`%s` |", s.flag.DefValue)
+		}
+		if !strings.Contains(string(readme), row) {
+			t.Errorf("README.md has no row %s", row)
+		}
 	}
 }
 
