@@ -10,10 +10,12 @@ require (
 	buf.build/go/protoyaml v0.6.0
 	github.com/HdrHistogram/hdrhistogram-go v1.2.0
 	github.com/bits-and-blooms/bitset v1.29.0
+	github.com/dustin/go-humanize v1.1.0
 	github.com/fergusstrange/embedded-postgres v1.34.0
 	github.com/gofrs/flock v0.13.1
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/jedib0t/go-pretty/v6 v6.8.3
+	github.com/maypok86/otter/v2 v2.4.0
 	github.com/pressly/goose/v3 v3.29.0
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	github.com/spf13/cobra v1.10.2
