@@ -1,14 +1,18 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
-	"buf.build/go/protoyaml"
 	"github.com/jedib0t/go-pretty/v6/table"
+	"go.yaml.in/yaml/v3"
 	"golang.org/x/text/runes"
 	"golang.org/x/text/transform"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -55,7 +59,7 @@ func (c *cli) print(w io.Writer, forPeople func(io.Writer), messages ...proto.Me
 			data, err = protojson.MarshalOptions{UseProtoNames: true, Multiline: true}.Marshal(message)
 			data = append(data, '\n')
 		} else {
-			data, err = protoyaml.MarshalOptions{UseProtoNames: true}.Marshal(message)
+			data, err = marshalYAML(message)
 			if i > 0 {
 				data = append([]byte("---\n"), data...)
 			}
@@ -68,6 +72,62 @@ func (c *cli) print(w io.Writer, forPeople func(io.Writer), messages ...proto.Me
 		}
 	}
 	return nil
+}
+
+// marshalYAML writes a message as YAML that reads as the same message. protoyaml does it, too, but parses JSON as
+// YAML on the way, which changes texts with unusual line breaks.
+func marshalYAML(message proto.Message) ([]byte, error) {
+	data, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(message)
+	if err != nil {
+		return nil, err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	node, err := yamlNode(decoder)
+	if err != nil {
+		return nil, err
+	}
+	return yaml.Marshal(node)
+}
+
+// yamlNode reads the next JSON value. The keys of its objects stay in their order.
+func yamlNode(decoder *json.Decoder) (*yaml.Node, error) {
+	token, err := decoder.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch value := token.(type) {
+	case json.Delim:
+		node := &yaml.Node{Kind: yaml.MappingNode}
+		if value == '[' {
+			node.Kind = yaml.SequenceNode
+		}
+		for decoder.More() { // keys and values take turns in both JSON's tokens and YAML's nodes
+			child, err := yamlNode(decoder)
+			if err != nil {
+				return nil, err
+			}
+			node.Content = append(node.Content, child)
+		}
+		_, err := decoder.Token() // the closing one
+		return node, err
+	case string:
+		node := &yaml.Node{}
+		node.SetString(value)
+		if checkCharacters([]byte(value)) != "" || strings.TrimLeft(value, " \t\n") != value {
+			node.Style = yaml.DoubleQuotedStyle // with escapes; the library indents blocks that begin with space wrongly
+		}
+		return node, nil
+	case nil:
+		return &yaml.Node{Kind: yaml.ScalarNode, Value: "null"}, nil
+	case json.Number:
+		node := &yaml.Node{Kind: yaml.ScalarNode, Value: value.String()}
+		if number, err := value.Float64(); err == nil && math.Abs(number) > 1<<53 {
+			node.Value = strconv.FormatFloat(number, 'e', -1, 64) // protoyaml takes inexact integers for strings
+		}
+		return node, nil
+	}
+	return &yaml.Node{Kind: yaml.ScalarNode, Value: fmt.Sprint(token)}, nil // true or false
 }
 
 // printable replaces what would control the terminal: stored texts may hold anything.

@@ -62,15 +62,18 @@ type part struct {
 }
 
 // splitDocuments cuts YAML at the lines that begin and end documents; nowhere else may a line look like that.
-// A part without content, such as a comment, belongs to the one that follows.
+// What stands before a beginning, such as comments and directives, belongs to the document; documents without
+// content are left out.
 func splitDocuments(data []byte) []part {
 	var parts []part
 	var current part
-	content := false
+	begun, content := false, false // by a marker; whether there is something in it
 	cut := func(at part) {
 		if content {
 			parts = append(parts, current)
-			current, content = at, false
+		}
+		if begun || content {
+			current, begun, content = at, false, false
 		}
 	}
 	line := 0
@@ -79,6 +82,7 @@ func splitDocuments(data []byte) []part {
 		text = bytes.TrimRight(text, " \t\r")
 		if isMarker(text, "---") {
 			cut(part{line: line})
+			begun = true
 			text = text[len("---"):]
 		}
 		length := len(rest) - len(after)
