@@ -24,7 +24,7 @@ func (c *cli) getCommand() *cobra.Command {
 		Short: "Show objects: all of a kind, or those named",
 		Long:  "Show objects: all of a kind, or those named. The kinds:\n\n" + kindsHelp(),
 		Example: "  toolctl get tools\n  toolctl get tool weather -o yaml\n  toolctl get devices --user ann\n" +
-			"  toolctl get membership ann/premium\n  toolctl get default-avatar '*/phone'",
+			"  toolctl get membership ann,premium\n  toolctl get default-avatar '*,phone'",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: c.completeGet(&user),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -49,7 +49,7 @@ func kindsHelp() string {
 	var b strings.Builder
 	for i := range kinds {
 		k := &kinds[i]
-		id := strings.ToUpper(strings.Join(k.id, "/"))
+		id := strings.ToUpper(strings.Join(k.id, ","))
 		switch {
 		case k.unlisted:
 			id += ", by id only"
@@ -60,7 +60,7 @@ func kindsHelp() string {
 		}
 		fmt.Fprintf(&b, "  %-16s %-4s %s\n", k.name, strings.Join(k.short, " "), id)
 	}
-	return b.String() + "\nAn id of two parts that hold slashes is written with a comma."
+	return b.String()
 }
 
 func (c *cli) get(command *cobra.Command, k *kind, user string, limit int, ids []string) error {

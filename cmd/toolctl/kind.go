@@ -71,15 +71,12 @@ func kindNamed(name string) (*kind, error) {
 // ofUser tells whether the kind's objects are parts of a user, and are listed by user.
 func (k *kind) ofUser() bool { return len(k.id) == 2 && !k.anyID }
 
-// split cuts an object's id into the fields that name it: "USER/GROUP", or, since ids may hold slashes,
-// "USER,GROUP".
+// split cuts an object's id into the fields that name it: "USER,GROUP", since ids may hold slashes. With a
+// user given, the id is the second part alone.
 func (k *kind) split(user, id string) ([]string, error) {
 	parts := []string{id}
 	if len(k.id) == 2 {
 		owner, rest, found := strings.Cut(id, ",")
-		if !found && strings.Count(id, "/") == 1 {
-			owner, rest, found = strings.Cut(id, "/")
-		}
 		switch {
 		case user != "":
 			parts = []string{user, id}
