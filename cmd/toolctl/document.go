@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"buf.build/go/protoyaml"
 	"go.yaml.in/yaml/v3"
@@ -35,7 +38,7 @@ func parseYAML(file string, p part) (*document, []string) {
 	d := &document{file: file, line: p.line, content: &toolgrantv1.Manifest{}}
 	var root yaml.Node
 	if err := yaml.Unmarshal(p.data, &root); err != nil {
-		return d, []string{d.syntaxError(err)}
+		return d, []string{d.syntaxError(err, p.data)}
 	}
 	if len(root.Content) == 0 {
 		return d, nil
@@ -47,12 +50,16 @@ func parseYAML(file string, p part) (*document, []string) {
 	var faults []string
 	err := protoyaml.Unmarshal(p.data, d.content)
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		places := placesOf(d.root)
+		places := d.places()
 		for _, err := range joined.Unwrap() {
-			faults = append(faults, d.valueError(err, places))
+			match, cause := protoyamlError.FindStringSubmatch(err.Error()), errors.Unwrap(err)
+			if match == nil || cause == nil {
+				return d, []string{d.syntaxError(err, p.data)}
+			}
+			faults = append(faults, d.valueFault(match[1], match[2], places, cause.Error()))
 		}
 	} else if err != nil {
-		faults = append(faults, d.syntaxError(err))
+		faults = append(faults, d.syntaxError(err, p.data))
 	}
 	return d, faults
 }
@@ -88,44 +95,54 @@ func (d *document) check(node *yaml.Node, at *place) []string {
 // yamlError is a message of the YAML library.
 var yamlError = regexp.MustCompile(`(?s)^yaml: (?:line (\d+): )?(.*)`)
 
-func (d *document) syntaxError(err error) string {
+// unknownAnchor is the one message that comes without a line: the first text like the alias is pointed at.
+var unknownAnchor = regexp.MustCompile(`^yaml: unknown anchor '(.*)' referenced$`)
+
+func (d *document) syntaxError(err error, data []byte) string {
+	if match := unknownAnchor.FindStringSubmatch(err.Error()); match != nil {
+		before, _, _ := bytes.Cut(data, []byte("*"+match[1]))
+		line := before[bytes.LastIndexByte(before, '\n')+1:]
+		return d.at(&yaml.Node{Line: bytes.Count(before, []byte("\n")) + 1, Column: utf8.RuneCount(line) + 1}, "", match[0][len("yaml: "):])
+	}
 	match := yamlError.FindStringSubmatch(err.Error())
 	if match == nil {
 		return d.file + ": " + err.Error()
 	}
-	line, _ := strconv.Atoi(match[1])
-	return fmt.Sprintf("%s:%d: %s", d.file, d.line+max(line, 1), match[2])
+	line, _ := strconv.Atoi(match[1]) // nothing: the first line
+	if line == 0 || strings.HasPrefix(match[2], "did not find expected") {
+		line++ // the library's parser counts lines from 0, its scanner from 1
+	}
+	return fmt.Sprintf("%s:%d: %s", d.file, d.line+line, match[2])
 }
 
 // protoyamlError is a message of protoyaml, which quotes the line besides.
 var protoyamlError = regexp.MustCompile(`^:(\d+):(\d+) `)
-
-func (d *document) valueError(err error, places map[[2]int]*place) string {
-	match, cause := protoyamlError.FindStringSubmatch(err.Error()), errors.Unwrap(err)
-	if match == nil || cause == nil {
-		return d.syntaxError(err)
-	}
-	line, _ := strconv.Atoi(match[1])
-	column, _ := strconv.Atoi(match[2])
-	return d.at(&yaml.Node{Line: line, Column: column}, places[[2]int{line, column}].String(), cause.Error())
-}
-
-// protojsonError is a message of protojson, which varies the space after its prefix.
-var protojsonError = regexp.MustCompile(`(?s)^proto:.(.*)\(line (\d+):(\d+)\): (.*)`)
 
 // parseJSON reads a file of JSON.
 func parseJSON(file string, data []byte) (*document, []string) {
 	d := &document{file: file, content: &toolgrantv1.Manifest{}}
 	var root yaml.Node
 	if err := yaml.Unmarshal(data, &root); err == nil && len(root.Content) > 0 {
-		d.root = root.Content[0] // JSON that is not YAML, too, is read, but without positions
+		d.root = root.Content[0] // JSON that is not YAML, too, is read, but faults get no paths
 	}
 	err := protojson.Unmarshal(data, d.content)
 	if err == nil {
 		return d, nil
 	}
 	if match := protojsonError.FindStringSubmatch(err.Error()); match != nil {
-		return d, []string{fmt.Sprintf("%s:%s:%s: %s%s", file, match[2], match[3], match[1], match[4])}
+		return d, []string{d.valueFault(match[2], match[3], d.places(), match[1]+match[4])}
 	}
 	return d, []string{file + ": " + err.Error()}
+}
+
+// protojsonError is a message of protojson, which varies the space after its prefix.
+var protojsonError = regexp.MustCompile(`(?s)^proto:.(.*?) ?\(line (\d+):(\d+)\)(: .*)`)
+
+// valueFault words a fault at a position that a library told.
+func (d *document) valueFault(line, column string, places map[[2]int]*place, fault string) string {
+	start := [2]int{}
+	for i, text := range []string{line, column} {
+		start[i], _ = strconv.Atoi(text) // digits
+	}
+	return d.at(&yaml.Node{Line: start[0], Column: start[1]}, places[start].String(), strings.TrimPrefix(fault, ": "))
 }

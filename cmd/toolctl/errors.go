@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -30,9 +32,16 @@ type manifestError struct {
 	faults   []string
 }
 
+// maxFaults is how many faults a person is shown at once.
+const maxFaults = 100
+
 // Error implements error.
 func (e *manifestError) Error() string {
-	return e.headline + "\n" + strings.Join(e.faults, "\n")
+	shown := e.faults
+	if more := len(shown) - maxFaults; more > 0 {
+		shown = append(slices.Clone(shown[:maxFaults]), fmt.Sprintf("and %d more", more))
+	}
+	return e.headline + "\n" + strings.Join(shown, "\n")
 }
 
 func exitStatus(err error) int {

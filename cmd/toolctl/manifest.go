@@ -27,7 +27,8 @@ func readManifests(names []string, in io.Reader) (manifests, error) {
 			return err
 		}
 		if len(data) > maxMessageBytes {
-			return fmt.Errorf("%s: more than %d MiB", name, maxMessageBytes>>20)
+			faults.faults = append(faults.faults, fmt.Sprintf("%s:1:1: larger than %d MiB", name, maxMessageBytes>>20))
+			return nil
 		}
 		documents, wrong := parseFile(name, data)
 		all = append(all, documents...)

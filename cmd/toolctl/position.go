@@ -144,12 +144,13 @@ func (p *place) String() string {
 	return strings.TrimPrefix(b.String(), ".")
 }
 
-// placesOf maps positions to what stands there: a value, or, where only a key does, what holds it.
-func placesOf(root *yaml.Node) map[[2]int]*place {
+// places maps positions to what stands there: a value, or, where only a key does, what holds it.
+func (d *document) places() map[[2]int]*place {
 	places := map[[2]int]*place{}
 	var walk func(node *yaml.Node, at *place)
 	walk = func(node *yaml.Node, at *place) {
-		if start := [2]int{node.Line, node.Column}; places[start] == nil {
+		start := [2]int{node.Line, node.Column}
+		if _, taken := places[start]; !taken {
 			places[start] = at
 		}
 		for i, child := range node.Content {
@@ -163,6 +164,8 @@ func placesOf(root *yaml.Node) map[[2]int]*place {
 			}
 		}
 	}
-	walk(root, nil)
+	if d.root != nil {
+		walk(d.root, nil)
+	}
 	return places
 }
