@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,7 +25,7 @@ func (c *cli) completeIDs(kindName string, user *string, more ...string) cobra.C
 	return func(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		offers := slices.Clone(more)
 		k, err := kindNamed(kindName)
-		if err != nil || k.unlisted || k.anyID || (k.ofUser() && (user == nil || *user == "")) {
+		if err != nil || k.unlisted || (k.ofUser() && (user == nil || *user == "")) {
 			return offers, cobra.ShellCompDirectiveNoFileComp
 		}
 		ctx, cancel := context.WithTimeout(command.Context(), completionTimeout)
@@ -50,7 +51,7 @@ func completeAfter(free int, with cobra.CompletionFunc) cobra.CompletionFunc {
 	}
 }
 
-// completeGet offers kinds, then ids. Ids of two parts are offered where --user gives the first.
+// completeGet offers kinds, then ids.
 func (c *cli) completeGet(user *string) cobra.CompletionFunc {
 	return func(command *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 0 {
@@ -60,6 +61,26 @@ func (c *cli) completeGet(user *string) cobra.CompletionFunc {
 			}
 			return names, cobra.ShellCompDirectiveNoFileComp
 		}
+		if k, err := kindNamed(args[0]); err == nil && k.ofUser() && *user == "" {
+			return c.completeOwned(command, k, args[1:], word)
+		}
 		return c.completeIDs(args[0], user)(command, args[1:], word)
 	}
+}
+
+// completeOwned completes "USER,ID" part by part.
+func (c *cli) completeOwned(command *cobra.Command, k *kind, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	owner, _, found := strings.Cut(word, ",")
+	if !found {
+		users, directive := c.completeIDs("users", nil)(command, nil, word)
+		for i := range users {
+			users[i] += ","
+		}
+		return users, directive | cobra.ShellCompDirectiveNoSpace
+	}
+	ids, directive := c.completeIDs(k.name, &owner)(command, nil, word)
+	for i := range ids {
+		ids[i] = owner + "," + ids[i]
+	}
+	return slices.DeleteFunc(ids, func(id string) bool { return slices.Contains(args, id) }), directive
 }

@@ -69,7 +69,7 @@ func (c *cli) get(command *cobra.Command, k *kind, user string, limit int, ids [
 		return fmt.Errorf("%s cannot be listed: name one", k.name)
 	case len(ids) == 0 && k.ofUser() && user == "":
 		return fmt.Errorf("%s are listed by user: give --user", k.name)
-	case user != "" && len(k.id) == 1, user != "" && len(ids) == 0 && !k.ofUser():
+	case user != "" && !k.ofUser():
 		return fmt.Errorf("--user does not go with %s", k.name)
 	}
 	conn, err := c.connect()
@@ -130,8 +130,8 @@ func (k *kind) appendRows(t table.Writer, request, response proto.Message) {
 				field = from.Descriptor().Fields().ByName(protoreflect.Name(column))
 			}
 			text := cell(from, field)
-			if text == "" && k.anyID && slices.Contains(k.id, column) {
-				text = "*"
+			if slices.Contains(k.id, column) {
+				text = k.part(text)
 			}
 			row = append(row, text)
 		}
@@ -189,7 +189,7 @@ func (c *cli) getChat(command *cobra.Command, id string) error {
 	return c.get(command, k, "", 0, []string{id})
 }
 
-// listed reads the ids of a kind's objects.
+// listed reads the ids of a kind's objects, of a user's parts without the user.
 func (c *cli) listed(ctx context.Context, k *kind, user string) ([]string, error) {
 	conn, err := c.connect()
 	if err != nil {
@@ -202,8 +202,13 @@ func (c *cli) listed(ctx context.Context, k *kind, user string) ([]string, error
 	}
 	var ids []string
 	for _, object := range k.objects(response) {
-		field := object.Descriptor().Fields().ByName(protoreflect.Name(k.id[len(k.id)-1]))
-		ids = append(ids, object.Get(field).String())
+		var parts []string
+		for _, name := range k.id {
+			if field := object.Descriptor().Fields().ByName(protoreflect.Name(name)); field != nil {
+				parts = append(parts, k.part(object.Get(field).String()))
+			}
+		}
+		ids = append(ids, strings.Join(parts, ","))
 	}
 	return ids, nil
 }

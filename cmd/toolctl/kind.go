@@ -96,6 +96,14 @@ func (k *kind) split(user, id string) ([]string, error) {
 	return parts, nil
 }
 
+// part words a part of an object's id.
+func (k *kind) part(text string) string {
+	if text == "" && k.anyID {
+		return "*"
+	}
+	return text
+}
+
 // get calls the kind's Get RPC.
 func (k *kind) get(ctx context.Context, conn *grpc.ClientConn, id []string) (request, response proto.Message, err error) {
 	request, response, invoke, err := k.method(conn, "Get"+k.noun)
