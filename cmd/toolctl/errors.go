@@ -49,7 +49,8 @@ func exitStatus(err error) int {
 		return exitRefused
 	}
 	switch status.Code(err) {
-	case codes.InvalidArgument, codes.FailedPrecondition, codes.PermissionDenied, codes.AlreadyExists, codes.Aborted:
+	case codes.InvalidArgument, codes.FailedPrecondition, codes.PermissionDenied, codes.AlreadyExists, codes.Aborted,
+		codes.ResourceExhausted:
 		return exitRefused
 	case codes.NotFound:
 		return exitMissing

@@ -52,42 +52,39 @@ func (c *cli) print(w io.Writer, forPeople func(io.Writer), messages ...proto.Me
 		forPeople(harmless)
 		return harmless.Close()
 	}
+	var out bytes.Buffer
 	for i, message := range messages {
-		var data []byte
-		var err error
+		data, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(message)
+		if err != nil {
+			return err
+		}
 		if c.output == formatJSON {
-			data, err = protojson.MarshalOptions{UseProtoNames: true, Multiline: true}.Marshal(message)
-			data = append(data, '\n')
+			err = json.Indent(&out, data, "", "  ") // protojson varies its space on purpose
+			out.WriteByte('\n')
 		} else {
-			data, err = marshalYAML(message)
 			if i > 0 {
-				data = append([]byte("---\n"), data...)
+				out.WriteString("---\n")
 			}
+			err = writeYAML(&out, data)
 		}
 		if err != nil {
 			return err
 		}
-		if _, err := w.Write(data); err != nil {
-			return err
-		}
 	}
-	return nil
+	_, err := out.WriteTo(w)
+	return err
 }
 
-// marshalYAML writes a message as YAML that reads as the same message. protoyaml does it, too, but parses JSON as
-// YAML on the way, which changes texts with unusual line breaks.
-func marshalYAML(message proto.Message) ([]byte, error) {
-	data, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(message)
-	if err != nil {
-		return nil, err
-	}
+// writeYAML writes JSON as YAML that reads as the same message. protoyaml writes messages, too, but parses their
+// JSON as YAML on the way, which changes texts with unusual line breaks.
+func writeYAML(w io.Writer, data []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
 	node, err := yamlNode(decoder)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return yaml.Marshal(node)
+	return yaml.NewEncoder(w).Encode(node)
 }
 
 // yamlNode reads the next JSON value. The keys of its objects stay in their order.
