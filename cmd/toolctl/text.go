@@ -72,16 +72,16 @@ func splitDocuments(data []byte) []part {
 		if content {
 			parts = append(parts, current)
 		}
-		if begun || content {
-			current, begun, content = at, false, false
-		}
+		current, begun, content = at, false, false
 	}
 	line := 0
 	for rest := data; len(rest) > 0; line++ {
 		text, after, _ := bytes.Cut(rest, []byte("\n"))
 		text = bytes.TrimRight(text, " \t\r")
 		if isMarker(text, "---") {
-			cut(part{line: line})
+			if begun || content {
+				cut(part{line: line})
+			}
 			begun = true
 			text = text[len("---"):]
 		}
