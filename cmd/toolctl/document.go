@@ -20,6 +20,7 @@ import (
 type document struct {
 	file    string
 	line    int        // the lines of the file before it
+	lines   int        // its own
 	root    *yaml.Node // for positions; nil: they are not known
 	content *toolgrantv1.Manifest
 }
@@ -35,7 +36,7 @@ func (d *document) at(node *yaml.Node, path, fault string) string {
 
 // parseYAML reads a document of a file.
 func parseYAML(file string, p part) (*document, []string) {
-	d := &document{file: file, line: p.line, content: &toolgrantv1.Manifest{}}
+	d := &document{file: file, line: p.line, lines: bytes.Count(p.data, []byte("\n")) + 1, content: &toolgrantv1.Manifest{}}
 	var root yaml.Node
 	if err := yaml.Unmarshal(p.data, &root); err != nil {
 		return d, []string{d.syntaxError(err, p.data)}
@@ -86,6 +87,10 @@ func (d *document) check(node *yaml.Node, at *place) []string {
 				faults = append(faults, d.at(key, inside.String(), "occurs twice"))
 			}
 			seen[key.Value] = true
+			if value.Line > d.lines {
+				faults = append(faults, d.at(key, inside.String(), "has no value")) // protoyaml would panic
+				continue
+			}
 			faults = append(faults, d.check(value, inside)...)
 		}
 	}

@@ -26,6 +26,7 @@ func TestFaultsOfAFileTellTheirPlace(t *testing.T) {
 		"tools:\n  - tool_id: a\n    tool_id: b":              `3:5: tools[0].tool_id: occurs twice`,
 		"tools: []\ntools: []":                                `2:1: tools: occurs twice`,
 		"tools:\n  - {a: 1}\n  b: 2":                          `2: did not find expected '-' indicator`,
+		"tools: []\n? users":                                  `2:3: users: has no value`,
 		"tools: *x":                                           `1:8: unknown anchor 'x' referenced`,
 		"# x\n---\na: b\nc:\n  - *x":                          `5:5: unknown anchor 'x' referenced`,
 		"tools: &x {a: *x}":                                   `1:15: tools.a: aliases are not supported`,
