@@ -2,14 +2,11 @@ package main
 
 import (
 	"context"
-	"log/slog"
-	"net"
 	"strings"
 	"testing"
 
-	"github.com/toolgrant/toolgrant/internal/grpcserver"
-	"github.com/toolgrant/toolgrant/internal/postgres"
 	"github.com/toolgrant/toolgrant/internal/testkit"
+	"github.com/toolgrant/toolgrant/internal/testkit/node"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }
@@ -22,20 +19,7 @@ type operator struct {
 
 func serve(t *testing.T) operator {
 	t.Helper()
-	ctx := testkit.Context(t)
-	store, err := postgres.Open(ctx, testkit.Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(store.Close)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := grpcserver.New(grpcserver.Options{Store: store, Logger: slog.New(slog.DiscardHandler)})
-	go func() { _ = server.Serve(listener) }()
-	t.Cleanup(server.Stop)
-	return operator{ctx, listener.Addr().String()}
+	return operator{testkit.Context(t), node.Start(t, testkit.Database(t), node.Options{}).Address}
 }
 
 // try runs a command with a text on its standard input.
