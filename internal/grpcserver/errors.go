@@ -124,7 +124,7 @@ func (s *validatedStream) RecvMsg(message any) error {
 
 func validateRequest(validator protovalidate.Validator, request any) error {
 	message, ok := request.(proto.Message)
-	if !ok {
+	if !ok || plain(request) {
 		return nil
 	}
 	if violations := invalidUTF8(message); len(violations) > 0 {
