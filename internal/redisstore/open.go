@@ -24,7 +24,8 @@ const (
 // that is away is no reason not to serve.
 //
 // The client gives up soon and tries nothing twice, because a command that was not answered may have been
-// executed. Whoever may repeat a command does so itself.
+// executed: whoever may repeat a command does so itself. Only that of a Cluster asks again, when a connection
+// broke, together with following slots that moved: go-redis does not offer one without the other.
 func Open(url string) (redis.UniversalClient, error) {
 	address, err := redisurl.Parse(url)
 	if err != nil {

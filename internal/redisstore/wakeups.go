@@ -18,10 +18,6 @@ const (
 	// publishTimeout bounds one PUBLISH, with all it takes to get a connection.
 	publishTimeout = 5 * time.Second
 
-	// idleFor is how long nothing may be heard until the connection is tested. A peer that is gone without a
-	// word shows only so.
-	idleFor = 5 * time.Second
-
 	firstDelay = 50 * time.Millisecond
 	maxDelay   = 2 * time.Second
 
@@ -39,6 +35,10 @@ type Wakeups struct {
 	node    string        // what this node publishes, to tell its own messages from others'
 	noted   chan struct{} // holds a note that something was committed since it was last published
 	outage  outage
+
+	// idleFor is how long nothing may be heard until the connection is tested. A peer that is gone without a
+	// word shows only so.
+	idleFor time.Duration
 }
 
 // NewWakeups is for one node of a database, which the number identifies: nodes hear those of the same database
@@ -50,6 +50,7 @@ func NewWakeups(client redis.UniversalClient, database uint64, logger *slog.Logg
 		node:    rand.Text(),
 		noted:   make(chan struct{}, 1),
 		outage:  outage{logger: logger},
+		idleFor: 5 * time.Second,
 	}
 }
 
@@ -159,7 +160,7 @@ func (w *Wakeups) listen(ctx context.Context, heard chan<- struct{}) error {
 		return err
 	}
 	for asked := true; ; { // asked: Redis owes an answer, to SUBSCRIBE or to PING
-		patience := idleFor
+		patience := w.idleFor
 		if asked {
 			patience = readTimeout
 		}

@@ -25,14 +25,14 @@ func Redis(t testing.TB) string {
 
 // RedisServer is Redis for tests that disturb it: kill it, pause it, start it
 // again. It ends with the test, and on Linux also when the test process is
-// killed.
-func RedisServer(t testing.TB) *PrivateRedis {
+// killed. Arguments are those of redis-server, for what cannot be set later.
+func RedisServer(t testing.TB, arguments ...string) *PrivateRedis {
 	t.Helper()
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
 		t.Fatalf("testkit: no Redis to test with (make setup installs it): %v", err)
 	}
-	r := &PrivateRedis{t: t, program: program, dir: t.TempDir()}
+	r := &PrivateRedis{t: t, program: program, dir: t.TempDir(), arguments: arguments}
 	t.Cleanup(func() {
 		r.Kill()
 		if t.Failed() {
@@ -54,18 +54,19 @@ func RedisServer(t testing.TB) *PrivateRedis {
 	}
 }
 
-// PrivateRedis is a redis-server of a test's own. It keeps nothing on disk: one
+// PrivateRedis is a redis-server of a test's own. It keeps no data on disk: one
 // that is started again is empty. Its methods are for the test's goroutine.
 type PrivateRedis struct {
 	URL string // stays the same when it is started again
 
-	t       testing.TB
-	program string
-	dir     string
-	port    int
-	log     redisLog
-	process *os.Process   // nil: not running
-	ended   chan struct{} // closed when the process is no more
+	t         testing.TB
+	program   string
+	dir       string
+	arguments []string
+	port      int
+	log       redisLog
+	process   *os.Process   // nil: not running
+	ended     chan struct{} // closed when the process is no more
 }
 
 // Start starts the server after Kill, and returns when it accepts connections.
@@ -113,8 +114,8 @@ func (r *PrivateRedis) signal(sig syscall.Signal) {
 var errPortTaken = errors.New("the port is taken")
 
 func (r *PrivateRedis) start() error {
-	cmd := exec.Command(r.program, "--bind", "127.0.0.1", "--port", strconv.Itoa(r.port), "--dir", r.dir,
-		"--save", "", "--appendonly", "no", "--daemonize", "no")
+	cmd := exec.Command(r.program, append([]string{"--bind", "127.0.0.1", "--port", strconv.Itoa(r.port),
+		"--dir", r.dir, "--save", "", "--appendonly", "no", "--daemonize", "no"}, r.arguments...)...)
 	cmd.Stderr = os.Stderr
 	dieWithUs(cmd)
 	output, err := cmd.StdoutPipe()
