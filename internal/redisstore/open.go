@@ -29,7 +29,7 @@ const (
 func Open(url string) (redis.UniversalClient, error) {
 	address, err := redisurl.Parse(url)
 	if err != nil {
-		return nil, fmt.Errorf("Redis: %w", err)
+		return nil, fmt.Errorf("address of Redis: %w", err)
 	}
 	// go-redis would write a line to stderr for every connection that fails.
 	logging.Disable()

@@ -45,7 +45,7 @@ func TestOpenKinds(t *testing.T) {
 	if _, ok := open(t, "a:1,b:2").(*redis.ClusterClient); !ok {
 		t.Error("a list of addresses is not a Cluster")
 	}
-	if _, err := Open("redis://:secret@h:x"); err == nil || err.Error() != "Redis: port: must be a number from 1 to 65535" {
+	if _, err := Open("redis://:secret@h:x"); err == nil || err.Error() != "address of Redis: port: must be a number from 1 to 65535" {
 		t.Errorf("got %v", err)
 	}
 }
