@@ -57,7 +57,7 @@ func merge[K ~string, T any](w *world, section Section, field string, stored, wa
 }
 
 // validate checks the edit's objects, and the stored objects that refer to what it changes.
-func validate(stored Manifest, e Edit, gone map[Ref]bool) error {
+func validate(stored Manifest, e Edit, gone map[Ref]bool, referrers []Referrer) error {
 	w := &world{gone: gone}
 	w.servers = merge(w, SectionMCPServers, "mcp_server_id", stored.MCPServers, e.MCPServers, func(o catalog.MCPServer) id.MCPServer { return o.ID })
 	w.types = merge(w, SectionToolTypes, "tool_type_id", stored.ToolTypes, e.ToolTypes, func(o catalog.ToolType) id.ToolType { return o.ID })
@@ -96,11 +96,15 @@ func validate(stored Manifest, e Edit, gone map[Ref]bool) error {
 		w.checkUser(at(SectionUsers, i), o, owners)
 	}
 	w.checkDependents(stored, e)
+	inUse := len(e.Delete) > 0 || len(w.violations) == 0
+	for _, r := range referrers {
+		w.violations = append(w.violations, r.violation())
+	}
 	if len(w.violations) == 0 {
 		return nil
 	}
 	slices.SortStableFunc(w.violations, func(a, b fault.Violation) int { return strings.Compare(a.Field, b.Field) })
-	if len(e.Delete) > 0 {
+	if inUse {
 		return &fault.Fault{Kind: fault.FailedPrecondition, Reason: fault.ReasonInUse,
 			Message: "it cannot go: others refer to it", Violations: w.violations}
 	}
@@ -264,7 +268,7 @@ func (w *world) checkUser(path string, u availability.User, owner map[id.Device]
 		}
 		if devices[d.ID] {
 			w.fault(field+".device_id", "%q occurs twice", d.ID)
-		} else if owner != nil && owner[d.ID] != u.ID {
+		} else if owner[d.ID] != u.ID {
 			w.fault(field+".device_id", "%q belongs to another user", d.ID)
 		}
 		devices[d.ID] = true

@@ -1,6 +1,7 @@
 package grpcserver_test
 
 import (
+	"fmt"
 	"math"
 	gostrings "strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"google.golang.org/grpc/encoding"
 	encodingproto "google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
@@ -118,9 +120,9 @@ func TestWhatOthersReferToCannotGo(t *testing.T) {
 	_, err = c.DeleteTool(ctx, &v1.DeleteToolRequest{ToolId: "web_search.pro"})
 	inUse(err, "stored group premium.grant_tool_ids[0]", "stored avatar helper.tool_ids[2]")
 	_, err = c.DeleteDeviceType(ctx, &v1.DeleteDeviceTypeRequest{DeviceTypeId: "speaker"})
-	inUse(err, "stored user ann.devices[1].device_type_id")
+	inUse(err, "stored user ann.devices")
 	_, err = c.DeleteGroup(ctx, &v1.DeleteGroupRequest{GroupId: "premium"})
-	inUse(err)
+	inUse(err, "stored user bob.memberships")
 	_, err = c.DeleteAvatar(ctx, &v1.DeleteAvatarRequest{AvatarId: "helper"})
 	inUse(err, "stored default avatar *,*.avatar_id")
 	_, err = c.DeleteUser(ctx, &v1.DeleteUserRequest{UserId: "ann"})
@@ -129,12 +131,52 @@ func TestWhatOthersReferToCannotGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = c.DeleteUser(ctx, &v1.DeleteUserRequest{UserId: "bob"})
-	inUse(err)
+	inUse(err, "stored chat c.user_id")
 	if _, err = c.DeleteDefaultAvatar(ctx, &v1.DeleteDefaultAvatarRequest{}); err != nil {
 		t.Error(err)
 	}
 	if _, err = c.DeleteAvatar(ctx, &v1.DeleteAvatarRequest{AvatarId: "helper"}); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestADryRunFindsWhoIsInTheWayOfPruning(t *testing.T) {
+	ctx, c := setup(t)
+	c.create(ctx, t, "c", "bob")
+	both := func(manifest string) (err error) {
+		t.Helper()
+		var dry error
+		_, dry = c.ApplyManifest(ctx, &v1.ApplyManifestRequest{Manifest: parse(t, manifest), Prune: true, DryRun: true})
+		_, err = c.ApplyManifest(ctx, &v1.ApplyManifestRequest{Manifest: parse(t, manifest), Prune: true})
+		if !proto.Equal(status.Convert(dry).Proto(), status.Convert(err).Proto()) {
+			t.Errorf("the dry run answers %v, the write %v", dry, err)
+		}
+		return err
+	}
+	const inUse = "ERROR_REASON_IN_USE"
+	expect(t, both("groups: [{group_id: other}]"), codes.FailedPrecondition, inUse, "stored user bob.memberships")
+	expect(t, both("device_types: [{device_type_id: phone}]"), codes.FailedPrecondition, inUse, "stored user ann.devices")
+	expect(t, both("users: [{user_id: ann}]"), codes.FailedPrecondition, inUse, "stored chat c.user_id")
+	expect(t, both("{groups: [{group_id: other}], avatars: [{avatar_id: helper, tool_ids: [zzz]}]}"), codes.InvalidArgument,
+		"ERROR_REASON_INVALID_REQUEST", "stored user bob.memberships", "avatars[0].tool_ids[0]")
+	// Who leaves in the same edit is not in the way.
+	if err := both("{groups: [{group_id: other}], device_types: [{device_type_id: phone}], users: [{user_id: ann}, {user_id: bob}]}"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOfManyReferrersTheFirstAreNamedAndAllAreCounted(t *testing.T) {
+	ctx, c := setup(t)
+	manifest := "groups: [{group_id: crowd}]\nusers:\n"
+	for i := range 12 {
+		manifest += fmt.Sprintf("  - {user_id: member-%02d, memberships: [{group_id: crowd}]}\n", i)
+	}
+	c.apply(ctx, t, manifest)
+	_, err := c.DeleteGroup(ctx, &v1.DeleteGroupRequest{GroupId: "crowd"})
+	expect(t, err, codes.FailedPrecondition, "ERROR_REASON_IN_USE", "stored user member-00.memberships", "stored user member-01.memberships",
+		"stored user member-02.memberships", "stored user member-03.memberships", "stored user member-04.memberships")
+	if message := status.Convert(err).Message(); !gostrings.Contains(message, "one of 12") {
+		t.Errorf("it does not say how many they are: %s", message)
 	}
 }
 

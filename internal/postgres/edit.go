@@ -77,7 +77,42 @@ func (s *Store) plan(ctx context.Context, tx pgx.Tx, users []id.User, decide fun
 	if stored.Users, err = s.usersFor(ctx, tx, stored, edit, users); err != nil {
 		return nil, err
 	}
-	return admin.Plan(stored, edit)
+	referrers, err := s.referrers(ctx, tx, edit, edit.Gone(stored))
+	if err != nil {
+		return nil, err
+	}
+	return admin.Plan(stored, edit, referrers)
+}
+
+// referrers reads who keeps objects from going, besides users that the edit replaces or deletes themselves.
+func (s *Store) referrers(ctx context.Context, tx pgx.Tx, edit admin.Edit, gone map[admin.Ref]bool) ([]admin.Referrer, error) {
+	of := db.ReferrersParams{GroupIds: []string{}, DeviceTypeIds: []string{}, UserIds: []string{}, Besides: []string{}}
+	for ref := range gone {
+		switch ref.Section {
+		case admin.SectionGroups:
+			of.GroupIds = append(of.GroupIds, ref.ID)
+		case admin.SectionDeviceTypes:
+			of.DeviceTypeIds = append(of.DeviceTypeIds, ref.ID)
+		case admin.SectionUsers:
+			of.UserIds = append(of.UserIds, ref.ID)
+			of.Besides = append(of.Besides, ref.ID)
+		}
+	}
+	if len(of.GroupIds)+len(of.DeviceTypeIds)+len(of.UserIds) == 0 {
+		return nil, nil
+	}
+	for _, u := range edit.Users {
+		of.Besides = append(of.Besides, string(u.ID))
+	}
+	rows, err := s.queries.Referrers(ctx, tx, of)
+	if err != nil {
+		return nil, err
+	}
+	referrers := make([]admin.Referrer, len(rows))
+	for i, row := range rows {
+		referrers[i] = admin.Referrer{To: admin.Ref{Section: admin.Section(row.Section), ID: row.ObjectID}, ID: row.ReferrerID, Total: row.Total}
+	}
+	return referrers, nil
 }
 
 // usersFor reads the users that an edit touches, and those that the catalogue or the edit refer to.
