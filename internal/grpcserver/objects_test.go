@@ -90,8 +90,34 @@ func TestAnUpdateReplacesAllOrWhatIsPopulated(t *testing.T) {
 	}
 	_, err := c.UpdateAvatar(ctx, &v1.UpdateAvatarRequest{Avatar: &v1.Avatar{AvatarId: "helper"}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"title", "colour"}}})
 	expect(t, err, codes.InvalidArgument, "ERROR_REASON_INVALID_REQUEST", "update_mask.paths[1]")
-	_, err = c.UpdateAvatar(ctx, &v1.UpdateAvatarRequest{})
-	expect(t, err, codes.InvalidArgument, "ERROR_REASON_INVALID_REQUEST", "avatar.avatar_id")
+}
+
+func TestAnUpdateSaysWhatItUpdates(t *testing.T) {
+	ctx, c := setup(t)
+	refused := func(field string, err error) {
+		t.Helper()
+		expect(t, err, codes.InvalidArgument, "ERROR_REASON_INVALID_REQUEST", field)
+	}
+	_, err := c.UpdateAvatar(ctx, &v1.UpdateAvatarRequest{})
+	refused("avatar", err)
+	_, err = c.UpdateAvatar(ctx, &v1.UpdateAvatarRequest{Avatar: &v1.Avatar{Title: "Helper"}})
+	refused("avatar.avatar_id", err)
+	_, err = c.UpdateUser(ctx, &v1.UpdateUserRequest{AllowMissing: true})
+	refused("user", err)
+	_, err = c.UpdateDevice(ctx, &v1.UpdateDeviceRequest{UserId: "ann"})
+	refused("device", err)
+	_, err = c.UpdateDevice(ctx, &v1.UpdateDeviceRequest{UserId: "ann", Device: &v1.Device{DeviceTypeId: "phone"}, AllowMissing: true})
+	refused("device.device_id", err)
+	_, err = c.UpdateMembership(ctx, &v1.UpdateMembershipRequest{UserId: "bob"})
+	refused("membership", err)
+	_, err = c.UpdateMembership(ctx, &v1.UpdateMembershipRequest{UserId: "bob", Membership: &v1.Membership{}})
+	refused("membership.group_id", err)
+	_, err = c.UpdateDefaultAvatar(ctx, &v1.UpdateDefaultAvatarRequest{UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"*"}}})
+	refused("default_avatar", err)
+	// Without a user and a device type it is the default for all of them.
+	if _, err := c.UpdateDefaultAvatar(ctx, &v1.UpdateDefaultAvatarRequest{DefaultAvatar: &v1.DefaultAvatar{AvatarId: "helper"}}); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestFaultsOfAnObjectAreNamedInItsRequest(t *testing.T) {
