@@ -43,6 +43,33 @@ func TestALaterDefaultDoesNotChangeARunningConversation(t *testing.T) {
 	}
 }
 
+func TestADeletedAvatarStaysInTheChatWithoutEffect(t *testing.T) {
+	ctx, c := setup(t)
+	c.create(ctx, t, "c", "bob")
+	c.apply(ctx, t, "avatars: [{avatar_id: presenter, tool_ids: [slides]}]")
+	if _, err := c.SetChatAvatars(ctx, &v1.SetChatAvatarsRequest{ChatId: "c", RequestId: "on", Changes: []*v1.AvatarChange{
+		{AvatarId: "presenter", Action: v1.ChatAction_CHAT_ACTION_ENABLE}, {AvatarId: "helper", Action: v1.ChatAction_CHAT_ACTION_DISABLE}}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.DeleteAvatar(ctx, &v1.DeleteAvatarRequest{AvatarId: "presenter"}); err != nil {
+		t.Fatal(err)
+	}
+	chat, err := c.GetChat(ctx, &v1.GetChatRequest{ChatId: "c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resolved, err := c.ResolveTools(ctx, &v1.ResolveToolsRequest{ChatId: "c", UserId: "bob", Surface: web})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := chat.GetChat().GetActiveAvatarIds(); len(got) != 1 || got[0] != "presenter" {
+		t.Errorf("the chat says %v", got)
+	}
+	if got := resolved.GetActiveAvatarIds(); len(got) != 0 || summary(resolved) != "now" {
+		t.Errorf("it resolves to %q with %v", summary(resolved), got)
+	}
+}
+
 func TestAToolTurnedOffBeforeItBecameACoreToolIsOn(t *testing.T) {
 	ctx, c := setup(t)
 	c.create(ctx, t, "c", "bob")
