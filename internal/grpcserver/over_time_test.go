@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"google.golang.org/protobuf/proto"
 
 	v1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
@@ -67,6 +68,38 @@ func TestADeletedAvatarStaysInTheChatWithoutEffect(t *testing.T) {
 	}
 	if got := resolved.GetActiveAvatarIds(); len(got) != 0 || summary(resolved) != "now" {
 		t.Errorf("it resolves to %q with %v", summary(resolved), got)
+	}
+}
+
+func TestEndingAnEndedChatWritesNothing(t *testing.T) {
+	ctx, c := setup(t)
+	c.create(ctx, t, "c", "bob")
+	first, err := c.EndChat(ctx, &v1.EndChatRequest{ChatId: "c", RequestId: "end"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(ctx, c.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	written := func() (rows int) {
+		t.Helper()
+		if err := conn.QueryRow(ctx, "SELECT (SELECT count(*) FROM changes) + (SELECT count(*) FROM chat_requests)").Scan(&rows); err != nil {
+			t.Fatal(err)
+		}
+		return rows
+	}
+	before := written()
+	again, err := c.EndChat(ctx, &v1.EndChatRequest{ChatId: "c", RequestId: "end-again"})
+	if err != nil || !proto.Equal(again.GetChat(), first.GetChat()) || again.GetRevision() < first.GetRevision() {
+		t.Errorf("got %v, %v; want %v", again, err, first)
+	}
+	if after := written(); after != before {
+		t.Errorf("it wrote %d rows", after-before)
+	}
+	if repeated, err := c.EndChat(ctx, &v1.EndChatRequest{ChatId: "c", RequestId: "end"}); err != nil || !proto.Equal(repeated, first) {
+		t.Errorf("got %v, %v; want %v", repeated, err, first)
 	}
 }
 
