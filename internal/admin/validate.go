@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
 
 	"github.com/toolgrant/toolgrant/internal/availability"
@@ -159,8 +160,10 @@ func (w *world) checkType(path string, t catalog.ToolType) {
 		w.fault(path+".input_schema", "the functions of an external MCP server describe themselves")
 	}
 	for field, schema := range map[string]json.RawMessage{"config_schema": t.ConfigSchema, "input_schema": t.InputSchema} {
-		if _, err := compileSchema(schema); err != nil {
+		if compiled, err := compileSchema(schema); err != nil {
 			w.fault(path+"."+field, "not a JSON Schema: %s", oneLine(err))
+		} else if compiled != nil && endless(compiled) {
+			w.fault(path+"."+field, "it refers to itself without end")
 		}
 	}
 }
@@ -217,6 +220,17 @@ func (w *world) checkConfig(path string, schema *jsonschema.Schema, config json.
 		}
 		w.fault(field, "%s", oneLine(leaf.ErrorKind))
 	}
+}
+
+// endless tells whether a schema refers to itself for one and the same value, so that no object satisfies it.
+// (For a part of the value it may: so trees are described.)
+func endless(schema *jsonschema.Schema) bool {
+	var broken *jsonschema.ValidationError
+	return errors.As(schema.Validate(map[string]any{}), &broken) &&
+		slices.ContainsFunc(leaves(broken), func(leaf *jsonschema.ValidationError) bool {
+			_, cycle := leaf.ErrorKind.(*kind.RefCycle)
+			return cycle
+		})
 }
 
 func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
@@ -294,7 +308,7 @@ func compileSchema(schema json.RawMessage) (*jsonschema.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	const location = "schema.json"
+	const location = "schema:///" // a relative one would become a path on this machine
 	c := jsonschema.NewCompiler()
 	c.UseLoader(noLoader{})
 	if err := c.AddResource(location, document); err != nil {
@@ -310,8 +324,8 @@ func (noLoader) Load(url string) (any, error) {
 }
 
 func oneLine(v any) string {
-	if kind, ok := v.(jsonschema.ErrorKind); ok {
-		v = kind.LocalizedString(printer)
+	if broken, ok := v.(jsonschema.ErrorKind); ok {
+		v = broken.LocalizedString(printer)
 	}
 	return strings.Join(strings.Fields(fmt.Sprint(v)), " ")
 }

@@ -86,7 +86,7 @@ func statusOf(f *fault.Fault) error {
 func validate(validator protovalidate.Validator) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		if message, ok := request.(proto.Message); ok {
-			if violations := invalidUTF8(message); len(violations) > 0 {
+			if violations := undecodable(message); len(violations) > 0 {
 				return nil, fault.Invalid(violations...)
 			}
 			if _, ownCheck := request.(*toolgrantv1.ApplyManifestRequest); ownCheck {
