@@ -10,7 +10,7 @@ import (
 
 // Plan returns what an edit changes, in the order in which it is written, or every fault. stored holds the
 // whole catalogue, and of the users those that the edit and the catalogue name (all, to prune users);
-// referrers are of those of the objects that go.
+// referrers are those of the objects that go.
 func Plan(stored Manifest, e Edit, referrers []Referrer) ([]Change, error) {
 	before := make(map[Ref]any)
 	for _, o := range stored.objects() {

@@ -191,6 +191,56 @@ func TestADryRunFindsWhoIsInTheWayOfPruning(t *testing.T) {
 	}
 }
 
+func TestWhatADryRunPassesIsWritten(t *testing.T) {
+	ctx, c := setup(t)
+	c.apply(ctx, t, `tools:
+  - {tool_id: a, tool_type_id: clock, name: a, related_tool_ids: [b]}
+  - {tool_id: b, tool_type_id: clock, name: b, related_tool_ids: [a]}
+`)
+	for name, test := range map[string]struct {
+		manifest string
+		prune    bool
+	}{
+		"a tool becomes private and leaves what is shared": {manifest: `
+tools: [{tool_id: slides, tool_type_id: slides, name: slides, owner_user_id: ann}]
+device_types: [{device_type_id: phone, tool_ids: [now]}, {device_type_id: speaker, tool_ids: [now]}]
+groups: [{group_id: premium}]
+`},
+		"tools that relate to each other go": {prune: true, manifest: `
+tools: [{tool_id: now, tool_type_id: clock, name: now, core: true}]
+device_types: [{device_type_id: phone, tool_ids: [now]}, {device_type_id: speaker, tool_ids: [now]}]
+groups: [{group_id: premium}]
+avatars: [{avatar_id: helper}]
+`},
+		"devices change hands": {manifest: `
+users:
+  - {user_id: ann, devices: [{device_id: bob-phone, device_type_id: phone}]}
+  - {user_id: bob, devices: [{device_id: ann-phone, device_type_id: phone}, {device_id: ann-speaker, device_type_id: speaker}]}
+`},
+		"users go, and what they have": {prune: true, manifest: `
+tools: [{tool_id: now, tool_type_id: clock, name: now, core: true}]
+device_types: [{device_type_id: new, tool_ids: [now]}]
+groups: [{group_id: new}]
+avatars: [{avatar_id: new}]
+default_avatars: [{avatar_id: new}]
+users: [{user_id: eve, devices: [{device_id: bob-phone, device_type_id: new}], memberships: [{group_id: new}]}]
+`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			request := &v1.ApplyManifestRequest{Manifest: parse(t, test.manifest), Prune: test.prune, DryRun: true}
+			dry, err := c.ApplyManifest(ctx, request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.DryRun = false
+			written, err := c.ApplyManifest(ctx, request)
+			if err != nil || len(written.GetChanges()) != len(dry.GetChanges()) {
+				t.Errorf("the dry run told %v; the write %v, %v", dry.GetChanges(), written.GetChanges(), err)
+			}
+		})
+	}
+}
+
 func TestOfManyReferrersTheFirstAreNamedAndAllAreCounted(t *testing.T) {
 	ctx, c := setup(t)
 	manifest := "groups: [{group_id: crowd}]\nusers:\n"

@@ -152,13 +152,12 @@ func (s *Store) usersFor(ctx context.Context, tx pgx.Tx, stored admin.Manifest, 
 	return s.usersOf(ctx, tx, names)
 }
 
-// applyChanges writes a plan. Users' rows come first, since tools and defaults refer to them; their devices
-// and memberships, and relations of tools, refer to the catalogue and come after it. Deletes come last, when
-// nothing refers to their objects any more.
+// applyChanges writes a plan: references go first, then objects are written in the plan's order, then their
+// references, when all that they refer to is there. Deletes come last, when nothing refers to their objects.
 func (s *Store) applyChanges(ctx context.Context, tx pgx.Tx, changes []admin.Change) error {
 	for _, c := range changes {
-		if c.Action != admin.ActionDelete {
-			if err := s.putObject(ctx, tx, c.Object); err != nil {
+		if c.Action != admin.ActionCreate {
+			if err := s.clearReferences(ctx, tx, c.Object); err != nil {
 				return err
 			}
 		}
@@ -166,15 +165,12 @@ func (s *Store) applyChanges(ctx context.Context, tx pgx.Tx, changes []admin.Cha
 			return err
 		}
 	}
-	for _, c := range changes {
-		if u, ok := c.Object.(availability.User); ok && c.Action != admin.ActionDelete {
-			if err := s.putUserFacts(ctx, tx, u); err != nil {
-				return err
-			}
-		}
-		if t, ok := c.Object.(catalog.Tool); ok && c.Action != admin.ActionDelete {
-			if err := s.queries.AddToolRelations(ctx, tx, db.AddToolRelationsParams{ToolID: string(t.ID), RelatedToolIds: as[string](t.Related)}); err != nil {
-				return err
+	for _, write := range []func(context.Context, pgx.Tx, any) error{s.putObject, s.addReferences} {
+		for _, c := range changes {
+			if c.Action != admin.ActionDelete {
+				if err := write(ctx, tx, c.Object); err != nil {
+					return err
+				}
 			}
 		}
 	}
