@@ -28,7 +28,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z][a-z\/-]*:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: setup
-setup: $(BUF) $(SQLC) $(PROTOC_GEN_GO) $(PROTOC_GEN_GO_GRPC) $(GOLANGCI_LINT) $(PROTOVALIDATE) postgres ## Install what is missing: pinned tools, imported protos, PostgreSQL
+setup: $(BUF) $(SQLC) $(PROTOC_GEN_GO) $(PROTOC_GEN_GO_GRPC) $(GOLANGCI_LINT) $(PROTOVALIDATE) postgres redis ## Install what is missing: pinned tools, imported protos, PostgreSQL, Redis
 	go mod download
 
 .PHONY: generate
@@ -55,7 +55,7 @@ demo: postgres ## The same, and exit
 	@tools/demo
 
 .PHONY: test
-test: postgres ## Run all tests, with the race detector, on a private PostgreSQL
+test: postgres redis ## Run all tests, with the race detector, on private servers
 	go test -race -timeout $(TEST_TIMEOUT) ./...
 
 .PHONY: lint
@@ -96,6 +96,10 @@ checksums: ## Record new migrations in sql/schema/checksums.txt, so that they ne
 .PHONY: postgres
 postgres:
 	@tools/install-postgres
+
+.PHONY: redis
+redis:
+	@tools/install-redis
 
 # go-install,package@version: the binary of the target's name, whatever GOFLAGS this machine has.
 go-install = GOFLAGS= GOTOOLCHAIN=$(GOVERSION) GOBIN=$(@D) go install $1

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"slices"
@@ -19,9 +18,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
-	"github.com/toolgrant/toolgrant/internal/grpcserver"
-	"github.com/toolgrant/toolgrant/internal/postgres"
 	"github.com/toolgrant/toolgrant/internal/testkit"
+	"github.com/toolgrant/toolgrant/internal/testkit/node"
 )
 
 // TestMain is also the bare server's process: resolve starts its own program again.
@@ -57,12 +55,7 @@ func dial(t *testing.T, address string) *grpc.ClientConn {
 
 func serveToolgrant(t *testing.T) (address string) {
 	t.Helper()
-	store, err := postgres.Open(testkit.Context(t), testkit.Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(store.Close)
-	return listen(t, grpcserver.New(grpcserver.Options{Store: store, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))}))
+	return node.Start(t, testkit.Database(t), node.Options{}).Address
 }
 
 func small(s *sizes) {

@@ -119,10 +119,12 @@ func TestTwoServersStartedTogetherServeAsOne(t *testing.T) {
 	// What one was told of the catalogue, the other answers with.
 	for i := range 20 {
 		title := fmt.Sprint("title ", i)
-		if _, err := clients[i%2].ApplyManifest(ctx, &v1.ApplyManifestRequest{Manifest: &v1.Manifest{Tools: []*v1.Tool{tool("t5", title)}}}); err != nil {
+		applied, err := clients[i%2].ApplyManifest(ctx, &v1.ApplyManifestRequest{Manifest: &v1.Manifest{Tools: []*v1.Tool{tool("t5", title)}}})
+		if err != nil {
 			t.Fatal(err)
 		}
-		answer, err := resolve(ctx, clients[(i+1)%2], "twin")
+		answer, err := clients[(i+1)%2].ResolveTools(ctx, &v1.ResolveToolsRequest{ChatId: "twin", UserId: "u", Surface: web,
+			Consistency: &v1.Consistency{Requirement: &v1.Consistency_AtLeastAsFresh{AtLeastAsFresh: applied.GetRevision()}}})
 		if err != nil {
 			t.Fatal(err)
 		}

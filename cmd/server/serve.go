@@ -7,11 +7,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
@@ -20,7 +18,11 @@ import (
 	"github.com/toolgrant/toolgrant/internal/embedded"
 	"github.com/toolgrant/toolgrant/internal/grpcserver"
 	"github.com/toolgrant/toolgrant/internal/postgres"
+	"github.com/toolgrant/toolgrant/internal/replica"
 )
+
+// loadTimeout bounds each read of the database for the memory, however many wait for it.
+const loadTimeout = 3 * time.Second
 
 // serve serves until ctx ends, or something that it needs fails for good.
 func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) {
@@ -43,11 +45,20 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	}
 	defer store.Close()
 
-	server := grpcserver.New(grpcserver.Options{Store: store, Logger: log, CallTimeout: c.CallTimeout})
-	monitor := &monitor{store: store, health: health.NewServer()}
+	memory, err := replica.New(ctx, replica.Options{Source: store, Logger: log, MaxStaleness: c.MaxStaleness, ServeStale: c.ServeStale,
+		CacheBytes: uint64(c.CacheBytes) / 2, Timeout: loadTimeout})
+	if err != nil {
+		return err
+	}
+	// Who wrote something finds it in the next answer. (That a write was made is true even if this fails.)
+	store.OnCommit(func(ctx context.Context) { _ = memory.CatchUp(ctx) })
+
+	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Logger: log, CallTimeout: c.CallTimeout,
+		AnswerBytes: uint64(c.CacheBytes) / 2, CheckpointInterval: c.CheckpointInterval})
+	monitor := &monitor{replica: memory, health: health.NewServer()}
 	healthv1.RegisterHealthServer(server, monitor.health)
 	reflection.Register(server)
-	monitor.check(ctx, server)
+	monitor.check(server)
 
 	grpcListener, err := net.Listen("tcp", c.GRPCAddr)
 	if err != nil {
@@ -67,6 +78,14 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 		if err := web.Serve(httpListener); !errors.Is(err, http.ErrServerClosed) {
 			return err
 		}
+		return nil
+	})
+	group.Go(func() error {
+		memory.Run(ctx)
+		return nil
+	})
+	group.Go(func() error {
+		prune(ctx, store, c.ChangesRetention, log)
 		return nil
 	})
 	group.Go(func() error {
@@ -94,52 +113,18 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	return group.Wait()
 }
 
-// monitor asks the database twice a second and tells readiness truly: to gRPC's health service and /readyz.
-type monitor struct {
-	store  *postgres.Store
-	health *health.Server
-	down   atomic.Pointer[string] // why it is not ready; nil: it is
-}
-
-func (m *monitor) run(ctx context.Context, server *grpc.Server) {
-	ticker := time.NewTicker(500 * time.Millisecond)
+// prune deletes changes that are older than the retention, now and then.
+func prune(ctx context.Context, store *postgres.Store, retention time.Duration, log *slog.Logger) {
+	ticker := time.NewTicker(retention / 10)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
-			m.check(ctx, server)
+		case now := <-ticker.C:
+			if err := store.PruneChanges(ctx, now.Add(-retention)); err != nil && ctx.Err() == nil {
+				log.WarnContext(ctx, "old changes could not be deleted; it will be tried again", "error", err)
+			}
 		}
 	}
-}
-
-func (m *monitor) check(ctx context.Context, server *grpc.Server) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	state := healthv1.HealthCheckResponse_SERVING
-	if err := m.store.Ping(ctx); err != nil {
-		why := "the database does not answer: " + err.Error()
-		m.down.Store(&why)
-		state = healthv1.HealthCheckResponse_NOT_SERVING
-	} else {
-		m.down.Store(nil)
-	}
-	m.health.SetServingStatus("", state)
-	for service := range server.GetServiceInfo() {
-		m.health.SetServingStatus(service, state)
-	}
-}
-
-func (m *monitor) handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if why := m.down.Load(); why != nil {
-			http.Error(w, *why, http.StatusServiceUnavailable)
-			return
-		}
-		_, _ = fmt.Fprintln(w, "ready")
-	})
-	return mux
 }

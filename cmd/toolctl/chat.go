@@ -5,10 +5,8 @@ import (
 	"crypto/rand"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
 
@@ -25,7 +23,7 @@ func (c *cli) chatCommand() *cobra.Command {
 		return *requestID
 	}
 	chat.AddCommand(c.chatCreate(named), c.chatTools("enable", toolgrantv1.ChatAction_CHAT_ACTION_ENABLE, named),
-		c.chatTools("disable", toolgrantv1.ChatAction_CHAT_ACTION_DISABLE, named), c.chatAvatar(named), c.chatLog())
+		c.chatTools("disable", toolgrantv1.ChatAction_CHAT_ACTION_DISABLE, named), c.chatAvatar(named), c.chatGet(), c.chatLog(), c.chatEnd(named))
 	return chat
 }
 
@@ -33,6 +31,7 @@ func (c *cli) chatCreate(requestID func() string) *cobra.Command {
 	var user, surface string
 	command := &cobra.Command{
 		Use: "create CHAT --user USER", Short: "Create a chat", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(command *cobra.Command, args []string) error {
 			return call(c, command, func(ctx context.Context, conn *grpc.ClientConn) (*toolgrantv1.CreateChatResponse, error) {
 				return toolgrantv1.NewChatServiceClient(conn).CreateChat(ctx, &toolgrantv1.CreateChatRequest{
@@ -40,9 +39,7 @@ func (c *cli) chatCreate(requestID func() string) *cobra.Command {
 			}, func(w io.Writer, r *toolgrantv1.CreateChatResponse) { printEntries(w, r.GetEntries()) })
 		},
 	}
-	command.Flags().StringVar(&user, "user", "", "the user")
-	command.Flags().StringVar(&surface, "surface", "web", "web, or the id of one of the user's devices")
-	_ = command.MarkFlagRequired("user") // the flag exists
+	c.userFlags(command, &user, &surface)
 	return command
 }
 
@@ -50,6 +47,7 @@ func (c *cli) chatTools(verb string, action toolgrantv1.ChatAction, requestID fu
 	var turn, ttl int32
 	command := &cobra.Command{
 		Use: verb + " CHAT TOOL...", Short: verb + " tools in a chat", Args: cobra.MinimumNArgs(2),
+		ValidArgsFunction: completeAfter(1, c.completeIDs("tools", nil)),
 		RunE: func(command *cobra.Command, args []string) error {
 			request := &toolgrantv1.SetChatToolsRequest{ChatId: args[0], RequestId: requestID(), Turn: turnOf(command, turn)}
 			for _, tool := range args[1:] {
@@ -72,56 +70,53 @@ func (c *cli) chatTools(verb string, action toolgrantv1.ChatAction, requestID fu
 }
 
 func (c *cli) chatAvatar(requestID func() string) *cobra.Command {
-	return &cobra.Command{
+	var turn int32
+	actions := map[string]toolgrantv1.ChatAction{
+		"enable": toolgrantv1.ChatAction_CHAT_ACTION_ENABLE, "disable": toolgrantv1.ChatAction_CHAT_ACTION_DISABLE}
+	command := &cobra.Command{
 		Use: "avatar CHAT enable|disable AVATAR...", Short: "Turn avatars on or off in a chat", Args: cobra.MinimumNArgs(3),
+		ValidArgsFunction: completeAfter(1, func(command *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 1 {
+				return []string{"enable", "disable"}, cobra.ShellCompDirectiveNoFileComp
+			}
+			return c.completeIDs("avatars", nil)(command, args, word)
+		}),
 		RunE: func(command *cobra.Command, args []string) error {
-			action, ok := toolgrantv1.ChatAction_value["CHAT_ACTION_"+strings.ToUpper(args[1])]
-			if !ok || action == 0 {
+			action, ok := actions[args[1]]
+			if !ok {
 				return fmt.Errorf("enable or disable, not %q", args[1])
 			}
-			request := &toolgrantv1.SetChatAvatarsRequest{ChatId: args[0], RequestId: requestID()}
+			request := &toolgrantv1.SetChatAvatarsRequest{ChatId: args[0], RequestId: requestID(), Turn: turnOf(command, turn)}
 			for _, avatar := range args[2:] {
-				request.Changes = append(request.Changes, &toolgrantv1.AvatarChange{AvatarId: avatar, Action: toolgrantv1.ChatAction(action)})
+				request.Changes = append(request.Changes, &toolgrantv1.AvatarChange{AvatarId: avatar, Action: action})
 			}
 			return call(c, command, func(ctx context.Context, conn *grpc.ClientConn) (*toolgrantv1.SetChatAvatarsResponse, error) {
 				return toolgrantv1.NewChatServiceClient(conn).SetChatAvatars(ctx, request)
 			}, func(w io.Writer, r *toolgrantv1.SetChatAvatarsResponse) { printEntries(w, r.GetEntries()) })
 		},
 	}
+	command.Flags().Int32Var(&turn, "turn", 0, "the turn (default: the chat's)")
+	return command
 }
 
-func (c *cli) chatLog() *cobra.Command {
+func (c *cli) chatGet() *cobra.Command {
 	return &cobra.Command{
-		Use: "log CHAT", Short: "Show a chat's log", Args: cobra.ExactArgs(1),
+		Use: "get CHAT", Short: "Show a chat", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(command *cobra.Command, args []string) error { return c.getChat(command, args[0]) },
+	}
+}
+
+func (c *cli) chatEnd(requestID func() string) *cobra.Command {
+	return &cobra.Command{
+		Use: "end CHAT", Short: "End a chat: nothing more can be written to it or resolved for it", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(command *cobra.Command, args []string) error {
-			return call(c, command, func(ctx context.Context, conn *grpc.ClientConn) (*toolgrantv1.ListChatLogResponse, error) {
-				all := &toolgrantv1.ListChatLogResponse{}
-				for {
-					page, err := toolgrantv1.NewChatServiceClient(conn).ListChatLog(ctx, &toolgrantv1.ListChatLogRequest{
-						ChatId: args[0], PageSize: 1000, PageToken: all.GetNextPageToken()})
-					if err != nil {
-						return nil, err
-					}
-					all.Entries = append(all.Entries, page.GetEntries()...)
-					all.NextPageToken, all.Revision = page.GetNextPageToken(), page.GetRevision()
-					if page.GetNextPageToken() == "" {
-						return all, nil
-					}
-				}
-			}, func(w io.Writer, r *toolgrantv1.ListChatLogResponse) { printEntries(w, r.GetEntries()) })
+			return call(c, command, func(ctx context.Context, conn *grpc.ClientConn) (*toolgrantv1.EndChatResponse, error) {
+				return toolgrantv1.NewChatServiceClient(conn).EndChat(ctx, &toolgrantv1.EndChatRequest{ChatId: args[0], RequestId: requestID()})
+			}, func(w io.Writer, r *toolgrantv1.EndChatResponse) {
+				fmt.Fprintf(w, "chat %s ended at %s\n", r.GetChat().GetChatId(), r.GetChat().GetEndTime().AsTime().Format(time.RFC3339))
+			})
 		},
 	}
-}
-
-func printEntries(w io.Writer, entries []*toolgrantv1.ChatLogEntry) {
-	t := newTable(w, "#", "TURN", "ACTION", "TOOL OR AVATAR", "TTL", "REQUEST", "WRITTEN")
-	for _, e := range entries {
-		ttl := ""
-		if e.TtlTurns != nil {
-			ttl = fmt.Sprint(e.GetTtlTurns(), " turns")
-		}
-		t.AppendRow(table.Row{e.GetSequenceNumber(), e.GetTurn(), strings.ToLower(strings.TrimPrefix(e.GetAction().String(), "CHAT_ACTION_")),
-			e.GetToolId() + e.GetAvatarId(), ttl, e.GetRequestId(), e.GetCreateTime().AsTime().Format(time.RFC3339)})
-	}
-	t.Render()
 }

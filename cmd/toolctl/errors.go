@@ -1,6 +1,9 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -10,15 +13,44 @@ import (
 
 // Exit statuses, for scripts.
 const (
-	exitError       = 1 // anything else
-	exitRefused     = 2 // the request breaks rules
-	exitMissing     = 3 // something named does not exist
-	exitUnavailable = 4 // the server or its database is away
+	exitError       = 1
+	exitRefused     = 2
+	exitMissing     = 3
+	exitUnavailable = 4
 )
 
+const exitStatuses = `Exit statuses:
+  0  done
+  1  any other failure, such as a wrong flag
+  2  refused: a manifest or a request breaks rules, or does not fit what is stored
+  3  something named does not exist
+  4  the server or its database is away: try again`
+
+// manifestError is a refusal of manifests: a line for every fault, with its position where there is one.
+type manifestError struct {
+	headline string
+	faults   []string
+}
+
+// maxFaults is how many faults a person is shown at once.
+const maxFaults = 100
+
+// Error implements error.
+func (e *manifestError) Error() string {
+	shown := e.faults
+	if more := len(shown) - maxFaults; more > 0 {
+		shown = append(slices.Clone(shown[:maxFaults]), fmt.Sprintf("and %d more", more))
+	}
+	return e.headline + "\n" + strings.Join(shown, "\n")
+}
+
 func exitStatus(err error) int {
+	if refused := (*manifestError)(nil); errors.As(err, &refused) {
+		return exitRefused
+	}
 	switch status.Code(err) {
-	case codes.InvalidArgument, codes.FailedPrecondition, codes.PermissionDenied, codes.AlreadyExists:
+	case codes.InvalidArgument, codes.FailedPrecondition, codes.PermissionDenied, codes.AlreadyExists, codes.Aborted,
+		codes.ResourceExhausted:
 		return exitRefused
 	case codes.NotFound:
 		return exitMissing
@@ -28,23 +60,36 @@ func exitStatus(err error) int {
 	return exitError
 }
 
+// violationsOf returns what a server's error says about fields.
+func violationsOf(err error) []*errdetails.BadRequest_FieldViolation {
+	var violations []*errdetails.BadRequest_FieldViolation
+	for _, detail := range status.Convert(err).Details() {
+		if bad, ok := detail.(*errdetails.BadRequest); ok {
+			violations = append(violations, bad.GetFieldViolations()...)
+		}
+	}
+	return violations
+}
+
+// headlineOf is a message without the fields at fault, which it goes on with, all in one line.
+func headlineOf(message string, violations []*errdetails.BadRequest_FieldViolation) string {
+	headline, _, _ := strings.Cut(message, ": "+violations[0].GetField()+": ")
+	return headline
+}
+
 // explainError words an error with a line for every field at fault.
 func explainError(err error) string {
 	st, ok := status.FromError(err)
 	if !ok {
 		return err.Error()
 	}
-	var lines []string
-	for _, detail := range st.Details() {
-		if bad, ok := detail.(*errdetails.BadRequest); ok {
-			for _, v := range bad.GetFieldViolations() {
-				lines = append(lines, "  "+v.GetField()+": "+v.GetDescription())
-			}
-		}
-	}
-	if len(lines) == 0 {
+	violations := violationsOf(err)
+	if len(violations) == 0 {
 		return st.Message()
 	}
-	headline, _, _ := strings.Cut(st.Message(), ": ")
-	return headline + "\n" + strings.Join(lines, "\n")
+	text := headlineOf(st.Message(), violations)
+	for _, v := range violations {
+		text += "\n  " + v.GetField() + ": " + v.GetDescription()
+	}
+	return text
 }

@@ -12,12 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
-
-	"buf.build/go/protoyaml"
-
-	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
 )
 
 func main() {
@@ -25,7 +20,7 @@ func main() {
 	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout)
 	stop()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "toolctl: "+explainError(err))
+		fmt.Fprintln(os.Stderr, "toolctl: "+printable.String(explainError(err)))
 		os.Exit(exitStatus(err))
 	}
 }
@@ -42,17 +37,19 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error 
 // cli is what all commands share.
 type cli struct {
 	address string
-	output  string
+	output  format
 }
 
 // maxMessageBytes is the largest manifest that is sent or exported.
 const maxMessageBytes = 64 << 20
 
 func newRoot() *cobra.Command {
-	c := &cli{}
+	c := &cli{output: formatTable}
 	root := &cobra.Command{
-		Use:           "toolctl",
-		Short:         "Administer Toolgrant and ask it what a conversation may use",
+		Use:   "toolctl",
+		Short: "Administer Toolgrant and ask it what a conversation may use",
+		Long: "Administer Toolgrant and ask it what a conversation may use.\n\n" +
+			exitStatuses,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -61,20 +58,22 @@ func newRoot() *cobra.Command {
 		address = "127.0.0.1:7700"
 	}
 	root.PersistentFlags().StringVar(&c.address, "addr", address, "the server's gRPC address (TOOLGRANT_ADDR)")
-	root.PersistentFlags().StringVarP(&c.output, "output", "o", "table", "table, json or yaml")
-	root.AddCommand(c.applyCommand(), c.exportCommand(), c.resolveCommand(), c.explainCommand(), c.chatCommand())
+	root.PersistentFlags().VarP(&c.output, "output", "o", "table, json or yaml")
+	complete(root, "output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+	complete(root, "addr", cobra.NoFileCompletions)
+	root.AddCommand(c.applyCommand(), c.exportCommand(), c.getCommand(), c.resolveCommand(), c.explainCommand(), c.chatCommand())
 	return root
 }
 
 // connect returns a connection; calls on it fail while the server is away.
 func (c *cli) connect() (*grpc.ClientConn, error) {
 	return grpc.NewClient(c.address, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes)))
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes)))
 }
 
-// call connects, calls and prints: the message as it is, or as a table.
+// call connects, calls and prints: the message as it is, or for people.
 func call[Response proto.Message](c *cli, command *cobra.Command, do func(context.Context, *grpc.ClientConn) (Response, error),
-	table func(io.Writer, Response)) error {
+	forPeople func(io.Writer, Response)) error {
 	conn, err := c.connect()
 	if err != nil {
 		return err
@@ -84,35 +83,5 @@ func call[Response proto.Message](c *cli, command *cobra.Command, do func(contex
 	if err != nil {
 		return err
 	}
-	return c.print(command.OutOrStdout(), response, func(w io.Writer) { table(w, response) })
-}
-
-func (c *cli) print(w io.Writer, message proto.Message, table func(io.Writer)) error {
-	var data []byte
-	var err error
-	switch c.output {
-	case "table":
-		table(w)
-		return nil
-	case "json":
-		data, err = protojson.MarshalOptions{UseProtoNames: true, Multiline: true}.Marshal(message)
-		data = append(data, '\n')
-	case "yaml":
-		data, err = protoyaml.MarshalOptions{UseProtoNames: true}.Marshal(message)
-	default:
-		return fmt.Errorf("--output: must be table, json or yaml, not %q", c.output)
-	}
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(data)
-	return err
-}
-
-// surfaceOf reads a surface from a flag: "web", or a device's id.
-func surfaceOf(flag string) *toolgrantv1.Surface {
-	if flag == "web" {
-		return &toolgrantv1.Surface{Kind: &toolgrantv1.Surface_Web{Web: &toolgrantv1.Web{}}}
-	}
-	return &toolgrantv1.Surface{Kind: &toolgrantv1.Surface_DeviceId{DeviceId: flag}}
+	return c.print(command.OutOrStdout(), func(w io.Writer) { forPeople(w, response) }, response)
 }

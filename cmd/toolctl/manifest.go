@@ -1,7 +1,7 @@
 package main
 
 import (
-	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,117 +9,109 @@ import (
 	"os"
 	"path/filepath"
 
-	"buf.build/go/protoyaml"
-	"github.com/spf13/cobra"
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
 )
 
-func (c *cli) applyCommand() *cobra.Command {
-	var files []string
-	request := &toolgrantv1.ApplyManifestRequest{}
-	command := &cobra.Command{
-		Use:   "apply -f FILE",
-		Short: "Make what is stored equal to manifests: files, folders, or - for standard input",
-		Args:  cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			var err error
-			if request.Manifest, err = readManifests(files, command.InOrStdin()); err != nil {
-				return err
-			}
-			return call(c, command, func(ctx context.Context, conn *grpc.ClientConn) (*toolgrantv1.ApplyManifestResponse, error) {
-				return toolgrantv1.NewAdminServiceClient(conn).ApplyManifest(ctx, request, grpc.MaxCallSendMsgSize(maxMessageBytes))
-			}, func(w io.Writer, r *toolgrantv1.ApplyManifestResponse) { printChanges(w, r, request.GetDryRun()) })
-		},
-	}
-	command.Flags().StringArrayVarP(&files, "filename", "f", nil, "a manifest, a folder of them, or - (may be repeated)")
-	command.Flags().BoolVar(&request.DryRun, "dry-run", false, "show what would change, and change nothing")
-	command.Flags().BoolVar(&request.Prune, "prune", false, "delete what the manifests do not name, in sections that name any")
-	_ = command.MarkFlagRequired("filename") // the flag exists
-	return command
-}
+// manifests are what was read, document by document: a file may hold several.
+type manifests []*document
 
-func (c *cli) exportCommand() *cobra.Command {
-	request := &toolgrantv1.ExportManifestRequest{}
-	command := &cobra.Command{
-		Use:   "export",
-		Short: "Print what is stored as a manifest",
-		Args:  cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			if c.output == "table" {
-				c.output = "yaml"
-			}
-			return call(c, command, func(ctx context.Context, conn *grpc.ClientConn) (*toolgrantv1.Manifest, error) {
-				r, err := toolgrantv1.NewAdminServiceClient(conn).ExportManifest(ctx, request)
-				return r.GetManifest(), err
-			}, func(io.Writer, *toolgrantv1.Manifest) {})
-		},
-	}
-	command.Flags().BoolVar(&request.OmitUsers, "omit-users", false, "leave out the users")
-	return command
-}
-
-// readManifests reads and joins manifests; every fault tells its file, line and field.
-func readManifests(names []string, in io.Reader) (*toolgrantv1.Manifest, error) {
-	joined := &toolgrantv1.Manifest{}
-	var faults []error
-	read := func(name string, data []byte) {
-		m := &toolgrantv1.Manifest{}
-		if err := (protoyaml.UnmarshalOptions{Path: name}).Unmarshal(data, m); err != nil {
-			faults = append(faults, err)
-			return
+// readManifests reads files, folders and standard input. Every fault tells its file, line and field.
+func readManifests(names []string, in io.Reader) (manifests, error) {
+	var all manifests
+	faults := &manifestError{headline: "the manifest cannot be read"}
+	read := func(name string, from io.Reader) error {
+		data, err := io.ReadAll(io.LimitReader(from, maxMessageBytes+1))
+		if err != nil {
+			return err
 		}
-		proto.Merge(joined, m)
+		if len(data) > maxMessageBytes {
+			faults.faults = append(faults.faults, fmt.Sprintf("%s:1:1: larger than %d MiB", name, maxMessageBytes>>20))
+			return nil
+		}
+		documents, wrong := parseFile(name, data)
+		all = append(all, documents...)
+		faults.faults = append(faults.faults, wrong...)
+		return nil
 	}
 	for _, name := range names {
+		var err error
 		if name == "-" {
-			data, err := io.ReadAll(in)
-			if err != nil {
-				return nil, err
-			}
-			read("standard input", data)
-			continue
+			err = read("standard input", in)
+		} else {
+			err = eachFile(name, read)
 		}
-		err := filepath.WalkDir(name, func(path string, entry fs.DirEntry, err error) error {
-			ext := filepath.Ext(path)
-			if err != nil || entry.IsDir() || (path != name && ext != ".yaml" && ext != ".yml" && ext != ".json") {
-				return err
-			}
-			data, err := os.ReadFile(path)
-			if err == nil {
-				read(path, data)
-			}
-			return err
-		})
 		if err != nil {
 			return nil, err
 		}
 	}
-	return joined, errors.Join(faults...)
+	if len(faults.faults) > 0 {
+		return nil, faults
+	}
+	if proto.Size(all.joined()) == 0 {
+		return nil, errors.New("nothing to apply: no manifest names an object")
+	}
+	return all, nil
 }
 
-func printChanges(w io.Writer, r *toolgrantv1.ApplyManifestResponse, dryRun bool) {
-	signs := map[toolgrantv1.ChangeAction]string{
-		toolgrantv1.ChangeAction_CHANGE_ACTION_CREATE: "+", toolgrantv1.ChangeAction_CHANGE_ACTION_UPDATE: "~",
-		toolgrantv1.ChangeAction_CHANGE_ACTION_DELETE: "-",
-	}
-	for _, change := range r.GetChanges() {
-		fmt.Fprintf(w, "%s %s %s\n", signs[change.GetAction()], change.GetSection(), change.GetId())
-		for _, f := range change.GetFields() {
-			fmt.Fprintf(w, "    %s: %s -> %s\n", f.GetField(), f.GetBefore(), f.GetAfter())
+// eachFile reads a file, or those of a folder and the folders in it that look like manifests. Hidden ones are
+// left out: mounted configurations keep their real files in such folders, next to links to them.
+func eachFile(name string, read func(name string, from io.Reader) error) error {
+	open := func(path string) error {
+		file, err := os.Open(path)
+		if err != nil {
+			return err
 		}
+		defer file.Close()
+		return read(path, file)
 	}
-	for _, warning := range r.GetWarnings() {
-		fmt.Fprintf(w, "warning: %s: %s\n", warning.GetField(), warning.GetDescription())
+	info, err := os.Stat(name)
+	if err != nil {
+		return err
 	}
-	switch {
-	case len(r.GetChanges()) == 0:
-		fmt.Fprintln(w, "nothing to change")
-	case dryRun:
-		fmt.Fprintf(w, "%d changes, not made: this was a dry run\n", len(r.GetChanges()))
-	default:
-		fmt.Fprintf(w, "%d changes made\n", len(r.GetChanges()))
+	if !info.IsDir() {
+		return open(name)
 	}
+	return fs.WalkDir(os.DirFS(name), ".", func(path string, entry fs.DirEntry, err error) error {
+		hidden := path != "." && entry.Name()[0] == '.'
+		switch ext := filepath.Ext(path); {
+		case err != nil:
+			return err
+		case entry.IsDir() && hidden:
+			return fs.SkipDir
+		case entry.IsDir(), hidden, ext != ".yaml" && ext != ".yml" && ext != ".json":
+			return nil
+		}
+		return open(filepath.Join(name, path))
+	})
+}
+
+// joined is the one manifest that all documents make together.
+func (m manifests) joined() *toolgrantv1.Manifest {
+	joined := &toolgrantv1.Manifest{}
+	for _, d := range m {
+		proto.Merge(joined, d.content)
+	}
+	return joined
+}
+
+// parseFile reads the documents of a file: JSON as JSON, everything else as YAML, which can hold several.
+func parseFile(name string, data []byte) (documents []*document, faults []string) {
+	if fault := checkText(data); fault != "" {
+		return nil, []string{name + ":" + fault}
+	}
+	if json.Valid(data) {
+		d, faults := parseJSON(name, data)
+		return []*document{d}, faults
+	}
+	if fault := checkCharacters(data); fault != "" {
+		return nil, []string{name + ":" + fault}
+	}
+	for _, part := range splitDocuments(data) {
+		d, wrong := parseYAML(name, part)
+		documents = append(documents, d)
+		faults = append(faults, wrong...)
+	}
+	return documents, faults
 }

@@ -20,12 +20,29 @@ type conversation struct {
 	turn                int32
 }
 
-func (q *conversation) flags(command *cobra.Command) {
+func (c *cli) conversationFlags(command *cobra.Command, q *conversation) {
 	command.Flags().StringVar(&q.chat, "chat", "new", "the chat; it need not exist")
-	command.Flags().StringVar(&q.user, "user", "", "the user")
-	command.Flags().StringVar(&q.surface, "surface", "web", "web, or the id of one of the user's devices")
+	complete(command, "chat", cobra.NoFileCompletions)
 	command.Flags().Int32Var(&q.turn, "turn", 0, "the turn (default: the chat's)")
+	complete(command, "turn", cobra.NoFileCompletions)
+	c.userFlags(command, &q.user, &q.surface)
+}
+
+// userFlags are the flags that say who asks, and where.
+func (c *cli) userFlags(command *cobra.Command, user, surface *string) {
+	command.Flags().StringVar(user, "user", "", "the user")
+	complete(command, "user", c.completeIDs("users", nil))
 	_ = command.MarkFlagRequired("user") // the flag exists
+	command.Flags().StringVar(surface, "surface", "web", "web, or the id of one of the user's devices")
+	complete(command, "surface", c.completeIDs("devices", user, "web"))
+}
+
+// surfaceOf reads a surface from a flag: "web", or a device's id.
+func surfaceOf(flag string) *toolgrantv1.Surface {
+	if flag == "web" {
+		return &toolgrantv1.Surface{Kind: &toolgrantv1.Surface_Web{Web: &toolgrantv1.Web{}}}
+	}
+	return &toolgrantv1.Surface{Kind: &toolgrantv1.Surface_DeviceId{DeviceId: flag}}
 }
 
 func turnOf(command *cobra.Command, turn int32) *int32 {
@@ -38,9 +55,10 @@ func turnOf(command *cobra.Command, turn int32) *int32 {
 func (c *cli) resolveCommand() *cobra.Command {
 	q := &conversation{}
 	command := &cobra.Command{
-		Use:   "resolve --user USER",
-		Short: "Show what a conversation may use, and why the rest is withheld",
-		Args:  cobra.NoArgs,
+		Use:               "resolve --user USER",
+		Short:             "Show what a conversation may use, and why the rest is withheld",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return call(c, command, func(ctx context.Context, conn *grpc.ClientConn) (*toolgrantv1.ResolveToolsResponse, error) {
 				return toolgrantv1.NewEntitlementServiceClient(conn).ResolveTools(ctx, &toolgrantv1.ResolveToolsRequest{
@@ -48,7 +66,7 @@ func (c *cli) resolveCommand() *cobra.Command {
 			}, printResolved)
 		},
 	}
-	q.flags(command)
+	c.conversationFlags(command, q)
 	return command
 }
 
@@ -71,51 +89,7 @@ func printResolved(w io.Writer, r *toolgrantv1.ResolveToolsResponse) {
 		t.AppendRow(table.Row{tool.GetToolId(), tool.GetName(), "effective", strings.Join(why, ", ")})
 	}
 	for _, withheld := range r.GetWithheld() {
-		reason := strings.TrimPrefix(withheld.GetReason().String(), "WITHHELD_REASON_")
-		t.AppendRow(table.Row{withheld.GetToolId(), "", "withheld: " + reason, withheld.GetMessage()})
+		t.AppendRow(table.Row{withheld.GetToolId(), "", "withheld: " + word(withheld.GetReason(), "WITHHELD_REASON_"), withheld.GetMessage()})
 	}
 	t.Render()
-}
-
-func newTable(w io.Writer, header ...any) table.Writer {
-	t := table.NewWriter()
-	t.SetOutputMirror(w)
-	t.SetStyle(table.StyleLight)
-	t.AppendHeader(header)
-	return t
-}
-
-func (c *cli) explainCommand() *cobra.Command {
-	q := &conversation{}
-	command := &cobra.Command{
-		Use:   "explain TOOL --user USER",
-		Short: "Walk through every rule for one tool",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(command *cobra.Command, args []string) error {
-			return call(c, command, func(ctx context.Context, conn *grpc.ClientConn) (*toolgrantv1.ExplainToolResponse, error) {
-				return toolgrantv1.NewEntitlementServiceClient(conn).ExplainTool(ctx, &toolgrantv1.ExplainToolRequest{
-					ChatId: q.chat, UserId: q.user, Surface: surfaceOf(q.surface), ToolId: args[0], Turn: turnOf(command, q.turn)})
-			}, printExplained)
-		},
-	}
-	q.flags(command)
-	return command
-}
-
-func printExplained(w io.Writer, r *toolgrantv1.ExplainToolResponse) {
-	t := newTable(w, "RULE", "SAYS", "BECAUSE")
-	for _, step := range r.GetSteps() {
-		because := step.GetMessage()
-		for _, row := range step.GetRows() {
-			because += "\n" + strings.TrimSpace(row.GetKind()+" "+row.GetId()+": "+row.GetDetail())
-		}
-		t.AppendRow(table.Row{strings.TrimPrefix(step.GetRule().String(), "EXPLAIN_RULE_"),
-			strings.ToLower(strings.TrimPrefix(step.GetOutcome().String(), "EXPLAIN_OUTCOME_")), because})
-	}
-	t.Render()
-	fmt.Fprintf(w, "available: %t, enabled: %t, effective: %t\n", r.GetAvailable(), r.GetEnabled(), r.GetEffective())
-	if r.GetWithheld() != nil {
-		fmt.Fprintln(w, r.GetWithheld().GetMessage())
-		fmt.Fprintln(w, r.GetWithheld().GetMessageZh())
-	}
 }

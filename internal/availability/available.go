@@ -40,11 +40,12 @@ func Compile(tools *catalog.Snapshot, deviceTypes []DeviceType, groups []Group) 
 		deviceTypes: make(map[id.DeviceType]*compiledDeviceType, len(deviceTypes)),
 		groups:      make(map[id.Group]*compiledGroup, len(groups)),
 	}
+	needing := needing(tools)
 	for _, d := range deviceTypes {
 		c := &compiledDeviceType{DeviceType: d, offered: tools.SetOf(d.Tools), incapable: tools.NewSet()}
-		for n := range uint(tools.Len()) {
-			if len(missing(tools.Tool(n), &d)) > 0 {
-				c.incapable.Set(n)
+		for capability, set := range needing {
+			if !slices.Contains(d.Capabilities, capability) {
+				c.incapable.InPlaceUnion(set)
 			}
 		}
 		s.deviceTypes[d.ID] = c
@@ -55,6 +56,20 @@ func Compile(tools *catalog.Snapshot, deviceTypes []DeviceType, groups []Group) 
 	}
 	slices.Sort(s.groupIDs)
 	return s
+}
+
+// needing returns the tools that need each capability.
+func needing(tools *catalog.Snapshot) map[string]*catalog.Set {
+	sets := map[string]*catalog.Set{}
+	for n := range uint(tools.Len()) {
+		for _, capability := range tools.Tool(n).RequiredCapabilities {
+			if sets[capability] == nil {
+				sets[capability] = tools.NewSet()
+			}
+			sets[capability].Set(n)
+		}
+	}
+	return sets
 }
 
 // missing returns what a tool needs and a device type lacks, sorted.
@@ -82,13 +97,19 @@ type Decision struct {
 // Decide says what is available to a user on a surface at an instant. The surface must be the web or a
 // device of the user.
 func (s *Snapshot) Decide(user *User, surface Surface, now time.Time) Decision {
+	granted, revoked := s.patches(user, now)
+	return s.decide(user, surface, granted, revoked)
+}
+
+func (s *Snapshot) decide(user *User, surface Surface, granted, revoked *catalog.Set) Decision {
 	owned := s.catalog.OwnedBy(user.ID)
 	d := Decision{
 		Offered:   s.offered(user, surface),
+		Revoked:   revoked,
+		Granted:   granted,
 		Foreign:   s.catalog.Private().Difference(owned),
 		Incapable: s.incapable(user, surface),
 	}
-	d.Granted, d.Revoked = s.patches(user, now)
 	d.Available = d.Offered.Difference(d.Revoked)
 	d.Available.InPlaceUnion(d.Granted)
 	d.Available.InPlaceUnion(owned)
@@ -189,12 +210,19 @@ func (s *Snapshot) GrantingGroups(user *User, tool uint, now time.Time) []id.Gro
 	return granting
 }
 
-// OtherSurfaces returns the user's other surfaces on which a tool is available: devices by id, then the web.
-func (s *Snapshot) OtherSurfaces(user *User, surface Surface, tool uint, now time.Time) []Surface {
-	var others []Surface
+// Elsewhere is what is available to a user on another surface.
+type Elsewhere struct {
+	Surface   Surface
+	Available *catalog.Set
+}
+
+// Elsewhere returns what is available on the user's other surfaces, devices by id, then the web; given what was
+// decided for one surface.
+func (s *Snapshot) Elsewhere(user *User, surface Surface, decided *Decision) []Elsewhere {
+	var others []Elsewhere
 	consider := func(other Surface) {
-		if other != surface && s.Decide(user, other, now).Available.Test(tool) {
-			others = append(others, other)
+		if other != surface {
+			others = append(others, Elsewhere{other, s.decide(user, other, decided.Granted, decided.Revoked).Available})
 		}
 	}
 	for _, device := range user.Devices {

@@ -58,6 +58,19 @@ func (u *User) Device(device id.Device) (Device, bool) {
 	return Device{}, false
 }
 
+// NextChange is the next instant after now at which a membership starts or expires; zero: none does.
+func (u *User) NextChange(now time.Time) time.Time {
+	var next time.Time
+	for _, m := range u.Memberships {
+		for _, at := range [...]time.Time{m.Start, m.Expire} {
+			if at.After(now) && (next.IsZero() || at.Before(next)) {
+				next = at
+			}
+		}
+	}
+	return next
+}
+
 // Surface is where a conversation is open: a device, or, if Device is empty, the web.
 type Surface struct {
 	Device id.Device

@@ -3,6 +3,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -10,6 +11,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"github.com/toolgrant/toolgrant/internal/redisurl"
 )
 
 // Config is every setting of the server. A field's tags are all there is to it: its name in the file, from
@@ -18,9 +21,16 @@ type Config struct {
 	GRPCAddr        string        `name:"grpc_addr" default:"127.0.0.1:7700" usage:"where gRPC is served"`
 	HTTPAddr        string        `name:"http_addr" default:"127.0.0.1:7701" usage:"where /healthz and /readyz are served"`
 	DatabaseURL     Secret        `name:"database_url" usage:"a PostgreSQL database; empty: a private one in --data-dir"`
+	RedisURL        Secret        `name:"redis_url" usage:"a Redis through which servers of one database wake one another"`
 	DataDir         string        `name:"data_dir" usage:"where the private PostgreSQL keeps its data"`
 	CallTimeout     time.Duration `name:"call_timeout" default:"1m" usage:"how long a call may take, whatever its caller's patience"`
 	ShutdownTimeout time.Duration `name:"shutdown_timeout" default:"10s" usage:"how long calls in flight may take at shutdown"`
+
+	MaxStaleness       time.Duration `name:"max_staleness" default:"1s" usage:"how old an answer from memory may be"`
+	ServeStale         bool          `name:"serve_stale" default:"false" usage:"answer from memory, and say so, while the database cannot be reached"`
+	CacheBytes         Bytes         `name:"cache_bytes" default:"256MiB" usage:"memory for users, chats and answers: half for answers"`
+	ChangesRetention   time.Duration `name:"changes_retention" default:"2h" usage:"how long a server may be away without having to read everything anew"`
+	CheckpointInterval time.Duration `name:"checkpoint_interval" default:"15s" usage:"how often a watcher is told that nothing changed"`
 
 	sources map[string]string // by name: where the value comes from, unless it is the default
 }
@@ -30,9 +40,14 @@ func (c *Config) Validate() error {
 	return errors.Join(
 		c.rule("grpc_addr", loopback(c.GRPCAddr)),
 		c.rule("http_addr", loopback(c.HTTPAddr)),
+		c.rule("redis_url", redis(c.RedisURL)),
 		c.rule("data_dir", notEmpty(c.DataDir)),
 		c.rule("call_timeout", positive(c.CallTimeout)),
 		c.rule("shutdown_timeout", notNegative(c.ShutdownTimeout)),
+		c.rule("max_staleness", atLeast(20*time.Millisecond, c.MaxStaleness)),
+		c.rule("cache_bytes", atLeast(1<<20, c.CacheBytes)),
+		c.rule("changes_retention", atLeast(time.Minute, c.ChangesRetention)),
+		c.rule("checkpoint_interval", atLeast(100*time.Millisecond, c.CheckpointInterval)),
 	)
 }
 
@@ -62,6 +77,14 @@ func loopback(address string) error {
 	return nil
 }
 
+func redis(address Secret) error {
+	if address == "" {
+		return nil
+	}
+	_, err := redisurl.Parse(string(address))
+	return err
+}
+
 func notEmpty(text string) error {
 	if text == "" {
 		return errors.New("must not be empty")
@@ -72,6 +95,16 @@ func notEmpty(text string) error {
 func positive(d time.Duration) error {
 	if d <= 0 {
 		return fmt.Errorf("must be more than 0, not %s", d)
+	}
+	return nil
+}
+
+func atLeast[T interface {
+	cmp.Ordered
+	String() string
+}](least, value T) error {
+	if value < least {
+		return fmt.Errorf("must be at least %s, not %s", least, value)
 	}
 	return nil
 }

@@ -84,13 +84,27 @@ func (a *Answer) withhold(tool uint) Withheld {
 		w.GrantingGroups = rules.GrantingGroups(q.User, tool, q.Now)
 	case ReasonNotOffered:
 		w.GrantingGroups = rules.GrantingGroups(q.User, tool, q.Now)
-		w.Surfaces = rules.OtherSurfaces(q.User, q.Surface, tool, q.Now)
+		w.Surfaces = a.otherSurfaces(tool)
 	case ReasonMissingCapability:
 		w.MissingCapabilities = rules.MissingCapabilities(q.User, q.Surface, tool)
-		w.Surfaces = rules.OtherSurfaces(q.User, q.Surface, tool, q.Now)
+		w.Surfaces = a.otherSurfaces(tool)
 	case ReasonShadowed:
 		w.ShadowedBy = a.world.Catalog.Tool(a.shadowed[tool]).ID
 	}
 	w.Message, w.MessageZH = a.messages(tool, w)
 	return w
+}
+
+// otherSurfaces returns the user's other surfaces on which a tool is available.
+func (a *Answer) otherSurfaces(tool uint) []availability.Surface {
+	if a.elsewhere == nil {
+		a.elsewhere = a.world.Availability.Elsewhere(a.question.User, a.question.Surface, &a.Availability)
+	}
+	var surfaces []availability.Surface
+	for _, e := range a.elsewhere {
+		if e.Available.Test(tool) {
+			surfaces = append(surfaces, e.Surface)
+		}
+	}
+	return surfaces
 }

@@ -106,6 +106,17 @@ func (s State) DependsOnTurn(turn int32) bool {
 	return false
 }
 
+// HasTTL tells whether any enabling with a TTL may show, in this turn or an earlier one: then what is on
+// depends on the turn.
+func (s State) HasTTL() bool {
+	for _, state := range s.Tools {
+		if state.ThroughTurn != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // LogEntry is an entry as it was written.
 type LogEntry struct {
 	Entry

@@ -69,7 +69,7 @@ func (s *adminServer) ExportManifest(ctx context.Context, r *toolgrantv1.ExportM
 	if err != nil {
 		return nil, err
 	}
-	if err := checkConsistency(s.store, r.GetConsistency(), at); err != nil {
+	if err := checkConsistency(r.GetConsistency(), at); err != nil {
 		return nil, err
 	}
 	manifest, err := manifestToProto(&stored)

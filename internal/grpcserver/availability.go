@@ -87,7 +87,7 @@ func (s *availabilityServer) GetUser(ctx context.Context, r *toolgrantv1.GetUser
 	if err != nil {
 		return nil, err
 	}
-	if err := checkConsistency(s.store, r.GetConsistency(), at); err != nil {
+	if err := checkConsistency(r.GetConsistency(), at); err != nil {
 		return nil, err
 	}
 	if found == nil {

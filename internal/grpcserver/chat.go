@@ -114,7 +114,7 @@ func (s *chatServer) GetChat(ctx context.Context, r *toolgrantv1.GetChatRequest)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkConsistency(s.store, r.GetConsistency(), at); err != nil {
+	if err := checkConsistency(r.GetConsistency(), at); err != nil {
 		return nil, err
 	}
 	return &toolgrantv1.GetChatResponse{Chat: chatToProto(&chat), Revision: at.String()}, nil
@@ -137,7 +137,7 @@ func (s *chatServer) ListChatLog(ctx context.Context, r *toolgrantv1.ListChatLog
 	if err != nil {
 		return nil, err
 	}
-	if err := checkConsistency(s.store, r.GetConsistency(), at); err != nil {
+	if err := checkConsistency(r.GetConsistency(), at); err != nil {
 		return nil, err
 	}
 	response := &toolgrantv1.ListChatLogResponse{Entries: entriesToProto(entries), Revision: at.String()}

@@ -16,12 +16,21 @@ import (
 	"github.com/toolgrant/toolgrant/internal/fault"
 )
 
-// codec is the proto codec, but for requests with invalid UTF-8 in a string or documents nested beyond reason.
-// gRPC would answer those with INTERNAL, before any of our code is asked. Here such a request is let through
-// empty, with its bytes as unknown fields, for undecodable to say what is wrong with it.
+// codec is the proto codec, but for messages that are encoded already, and for requests with invalid UTF-8 in
+// a string or documents nested beyond reason. gRPC would answer those with INTERNAL, before any of our code is
+// asked. Here such a request is let through empty, with its bytes as unknown fields, for undecodable to say
+// what is wrong with it.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2(encodingproto.Name)} }
+
+// Marshal implements encoding.CodecV2.
+func (c codec) Marshal(v any) (mem.BufferSlice, error) {
+	if e, ok := v.(encoded); ok {
+		return mem.BufferSlice(e), nil
+	}
+	return c.CodecV2.Marshal(v)
+}
 
 // Unmarshal implements encoding.CodecV2.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {

@@ -4,22 +4,29 @@ import (
 	"context"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
 	"github.com/toolgrant/toolgrant/internal/availability"
 	"github.com/toolgrant/toolgrant/internal/catalog"
 	"github.com/toolgrant/toolgrant/internal/effective"
 	"github.com/toolgrant/toolgrant/internal/fault"
 	"github.com/toolgrant/toolgrant/internal/id"
+	"github.com/toolgrant/toolgrant/internal/replica"
 	"github.com/toolgrant/toolgrant/internal/revision"
 )
 
 type entitlementServer struct {
 	toolgrantv1.UnimplementedEntitlementServiceServer
-	store Store
-	now   func() time.Time
+	store      Store
+	replica    *replica.Replica
+	answers    *answers
+	watching   *semaphore.Weighted // how many watchers make their answers at a time
+	checkpoint time.Duration
+	now        func() time.Time
 }
 
-// question is what the three RPCs have in common.
+// question is what all RPCs have in common.
 type question interface {
 	GetChatId() string
 	GetUserId() string
@@ -27,58 +34,64 @@ type question interface {
 	GetConsistency() *toolgrantv1.Consistency
 }
 
-// resolve reads the facts, asks the rules and stores the chat's turn where something depends on it.
-func (s *entitlementServer) resolve(ctx context.Context, q question, turn *int32) (*effective.Answer, effective.Facts, error) {
+// ask gets the facts that a question rests on, and stores the chat's turn where something depends on it.
+func (s *entitlementServer) ask(ctx context.Context, q question, turn *int32) (replica.Facts, effective.Question, error) {
 	surface := surfaceFromProto(q.GetSurface())
 	chat := id.Chat(q.GetChatId())
-	facts, err := s.store.Facts(ctx, chat, id.User(q.GetUserId()), surface)
+	facts, err := s.replica.Facts(ctx, chat, id.User(q.GetUserId()), surface, consistencyFromProto(q.GetConsistency()))
 	if err != nil {
-		return nil, facts, err
-	}
-	if err := checkConsistency(s.store, q.GetConsistency(), facts.Revision); err != nil {
-		return nil, facts, err
+		return facts, effective.Question{}, err
 	}
 	asked, advance, err := facts.Ask(surface, turn, s.now())
 	if err != nil {
-		return nil, facts, err
+		return facts, asked, err
 	}
 	if advance {
-		if err := s.store.AdvanceTurn(ctx, chat, asked.Turn); err != nil {
-			return nil, facts, err
-		}
+		err = s.store.AdvanceTurn(ctx, chat, asked.Turn)
 	}
-	return facts.World.Resolve(asked), facts, nil
+	return facts, asked, err
 }
 
-func checkConsistency(store Store, c *toolgrantv1.Consistency, now revision.Revision) error {
+// resolve asks the rules. If that took so long that the facts are not fresh any more it asks again.
+func (s *entitlementServer) resolve(ctx context.Context, q question, turn *int32) (*effective.Answer, replica.Facts, error) {
+	for {
+		facts, asked, err := s.ask(ctx, q, turn)
+		if err != nil {
+			return nil, facts, err
+		}
+		if answer := facts.World.Resolve(asked); !facts.Expired() {
+			return answer, facts, nil
+		}
+	}
+}
+
+func consistencyFromProto(c *toolgrantv1.Consistency) replica.Consistency {
+	return replica.Consistency{AtLeastAsFresh: c.GetAtLeastAsFresh(), Full: c.GetFullyConsistent()}
+}
+
+// checkConsistency refuses a revision that the database, as it was read, does not include.
+func checkConsistency(c *toolgrantv1.Consistency, now revision.Revision) error {
 	if c.GetAtLeastAsFresh() == "" {
 		return nil
 	}
-	return store.CheckRevision(c.GetAtLeastAsFresh(), now)
+	return revision.Require(c.GetAtLeastAsFresh(), now)
 }
 
-// ResolveTools implements the RPC.
-func (s *entitlementServer) ResolveTools(ctx context.Context, r *toolgrantv1.ResolveToolsRequest) (*toolgrantv1.ResolveToolsResponse, error) {
-	answer, facts, err := s.resolve(ctx, r, r.Turn)
-	if err != nil {
-		return nil, err
-	}
-	response := &toolgrantv1.ResolveToolsResponse{
-		ActiveAvatarIds: strings(answer.Enable.ActiveAvatars),
-		NewChat:         facts.Chat == nil,
-		Revision:        facts.Revision.String(),
-	}
-	for n := range answer.Effective.EachSet() {
-		tool, err := effectiveToProto(facts.World, answer, n, r.GetView())
+// resolveTools implements ResolveTools, but for its answer, which is encoded already.
+func (s *entitlementServer) resolveTools(ctx context.Context, r *toolgrantv1.ResolveToolsRequest) (encoded, error) {
+	for {
+		facts, asked, err := s.ask(ctx, r, r.Turn)
 		if err != nil {
 			return nil, err
 		}
-		response.Tools = append(response.Tools, tool)
+		answer, err := s.answers.of(&facts, &asked, r.GetChatId(), r.GetView())
+		if err != nil {
+			return nil, err
+		}
+		if !facts.Expired() {
+			return answer.message(&facts), nil
+		}
 	}
-	for _, w := range answer.Withheld() {
-		response.Withheld = append(response.Withheld, withheldToProto(w))
-	}
-	return response, nil
 }
 
 // CheckTool implements the RPC.
@@ -87,7 +100,7 @@ func (s *entitlementServer) CheckTool(ctx context.Context, r *toolgrantv1.CheckT
 	if err != nil {
 		return nil, err
 	}
-	n, err := named(&facts, id.Tool(r.GetToolId()))
+	n, err := named(&facts.Facts, id.Tool(r.GetToolId()))
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +108,8 @@ func (s *entitlementServer) CheckTool(ctx context.Context, r *toolgrantv1.CheckT
 		Effective: answer.Effective.Test(n),
 		Available: answer.Availability.Available.Test(n),
 		Enabled:   answer.Enable.Enabled.Test(n),
-		Revision:  facts.Revision.String(),
+		Revision:  facts.Token,
+		Stale:     facts.Stale,
 	}
 	if reason := answer.Reason(n); reason != effective.ReasonNone {
 		response.Reason = reasonToProto(reason).Enum()
@@ -109,7 +123,7 @@ func (s *entitlementServer) ExplainTool(ctx context.Context, r *toolgrantv1.Expl
 	if err != nil {
 		return nil, err
 	}
-	n, err := named(&facts, id.Tool(r.GetToolId()))
+	n, err := named(&facts.Facts, id.Tool(r.GetToolId()))
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +131,8 @@ func (s *entitlementServer) ExplainTool(ctx context.Context, r *toolgrantv1.Expl
 		Effective: answer.Effective.Test(n),
 		Available: answer.Availability.Available.Test(n),
 		Enabled:   answer.Enable.Enabled.Test(n),
-		Revision:  facts.Revision.String(),
+		Revision:  facts.Token,
+		Stale:     facts.Stale,
 	}
 	if w, withheld := answer.WithheldTool(n); withheld {
 		response.Reason = reasonToProto(w.Reason).Enum()

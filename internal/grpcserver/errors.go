@@ -82,24 +82,62 @@ func statusOf(f *fault.Fault) error {
 	return st.Err()
 }
 
+// translateStreamErrors is translateErrors of streams.
+func translateStreamErrors(logger *slog.Logger) grpc.StreamServerInterceptor {
+	return func(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) (err error) {
+		_, err = translateErrors(logger)(stream.Context(), nil, &grpc.UnaryServerInfo{FullMethod: info.FullMethod},
+			func(context.Context, any) (any, error) { return nil, handle(server, stream) })
+		return err
+	}
+}
+
 // validate refuses requests that break the rules of the protos, naming every field and rule.
 func validate(validator protovalidate.Validator) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-		if message, ok := request.(proto.Message); ok {
-			if violations := undecodable(message); len(violations) > 0 {
-				return nil, fault.Invalid(violations...)
-			}
-			if _, ownCheck := request.(*toolgrantv1.ApplyManifestRequest); ownCheck {
-				return handle(ctx, request) // it reports these faults together with others
-			}
-			if violations, err := violationsOf(validator, message); err != nil {
-				return nil, err
-			} else if len(violations) > 0 {
-				return nil, fault.Invalid(violations...)
-			}
+		if err := validateRequest(validator, request); err != nil {
+			return nil, err
 		}
 		return handle(ctx, request)
 	}
+}
+
+// validateStream is validate of streams.
+func validateStream(validator protovalidate.Validator) grpc.StreamServerInterceptor {
+	return func(server any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+		return handle(server, &validatedStream{stream, validator})
+	}
+}
+
+// validatedStream validates what it receives.
+type validatedStream struct {
+	grpc.ServerStream
+	validator protovalidate.Validator
+}
+
+// RecvMsg implements grpc.ServerStream.
+func (s *validatedStream) RecvMsg(message any) error {
+	if err := s.ServerStream.RecvMsg(message); err != nil {
+		return err
+	}
+	return validateRequest(s.validator, message)
+}
+
+func validateRequest(validator protovalidate.Validator, request any) error {
+	message, ok := request.(proto.Message)
+	if !ok || plain(request) {
+		return nil
+	}
+	if violations := undecodable(message); len(violations) > 0 {
+		return fault.Invalid(violations...)
+	}
+	if _, ownCheck := request.(*toolgrantv1.ApplyManifestRequest); ownCheck {
+		return nil // it reports these faults together with others
+	}
+	violations, err := violationsOf(validator, message)
+	if err == nil && len(violations) > 0 {
+		err = fault.Invalid(violations...)
+	}
+	return err
 }
 
 // violationsOf returns every rule of the protos that a message breaks, and what of it cannot be stored.

@@ -181,7 +181,7 @@ func (k *kind[M, D]) get(ctx context.Context, b *backend, name string, c *toolgr
 	if err != nil {
 		return m, "", err
 	}
-	if err := checkConsistency(b.store, c, r); err != nil {
+	if err := checkConsistency(c, r); err != nil {
 		return m, "", err
 	}
 	object, exists := k.find(&stored, name)
@@ -209,7 +209,7 @@ func (k *kind[M, D]) pageOf(b *backend, p pageRequest, read func(after string, a
 	if err != nil {
 		return nil, at, err
 	}
-	if err := checkConsistency(b.store, p.GetConsistency(), r); err != nil {
+	if err := checkConsistency(p.GetConsistency(), r); err != nil {
 		return nil, at, err
 	}
 	objects, at.next = closePage(objects, size, string(k.section), k.name)

@@ -5,9 +5,11 @@ package grpcserver
 import (
 	"context"
 	"log/slog"
+	"runtime"
 	"time"
 
 	"buf.build/go/protovalidate"
+	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 
 	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
@@ -16,6 +18,7 @@ import (
 	"github.com/toolgrant/toolgrant/internal/effective"
 	"github.com/toolgrant/toolgrant/internal/enable"
 	"github.com/toolgrant/toolgrant/internal/id"
+	"github.com/toolgrant/toolgrant/internal/replica"
 	"github.com/toolgrant/toolgrant/internal/revision"
 )
 
@@ -25,12 +28,8 @@ const maxMessageBytes = 64 << 20
 // Store is the storage that the handlers need. Its errors are faults, or unexpected. A revision that it
 // returns with an answer is the one that the answer is complete through; with a write, it names the write.
 type Store interface {
-	// Facts reads all that a question about a chat rests on, from one snapshot.
-	Facts(context.Context, id.Chat, id.User, availability.Surface) (effective.Facts, error)
 	// AdvanceTurn raises a chat's turn.
 	AdvanceTurn(context.Context, id.Chat, int32) error
-	// CheckRevision refuses a token that this database did not make before now.
-	CheckRevision(token string, now revision.Revision) error
 	// CreateChat creates a chat with its default avatar.
 	CreateChat(context.Context, id.Chat, id.User, availability.Surface, enable.Request) (enable.Result, error)
 	// ChangeChat appends to a chat's log, or ends the chat if there is nothing to append.
@@ -55,8 +54,13 @@ type Store interface {
 
 // Options is what a server is made of.
 type Options struct {
-	Store  Store
-	Logger *slog.Logger
+	Store   Store
+	Replica *replica.Replica
+	Logger  *slog.Logger
+	// AnswerBytes bounds the cache of encoded answers.
+	AnswerBytes uint64
+	// CheckpointInterval is how often a stream on which nothing happens says so.
+	CheckpointInterval time.Duration
 	// CallTimeout ends calls that take longer; 0: only their callers do.
 	CallTimeout time.Duration
 	// Now is the clock; nil: the system's.
@@ -76,8 +80,10 @@ func New(o Options) *grpc.Server {
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(maxMessageBytes),
 		grpc.ChainUnaryInterceptor(limit(o.CallTimeout), translateErrors(o.Logger), validate(validator)),
+		grpc.ChainStreamInterceptor(translateStreamErrors(o.Logger), validateStream(validator)),
 	)
-	toolgrantv1.RegisterEntitlementServiceServer(s, &entitlementServer{store: o.Store, now: o.Now})
+	s.RegisterService(entitlementDesc(), &entitlementServer{store: o.Store, replica: o.Replica, answers: newAnswers(o.AnswerBytes),
+		watching: semaphore.NewWeighted(int64(runtime.GOMAXPROCS(0))), checkpoint: o.CheckpointInterval, now: o.Now})
 	toolgrantv1.RegisterChatServiceServer(s, &chatServer{store: o.Store})
 	b := &backend{store: o.Store, validator: validator}
 	toolgrantv1.RegisterCatalogServiceServer(s, &catalogServer{backend: b})

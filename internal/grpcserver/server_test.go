@@ -3,9 +3,6 @@ package grpcserver_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"net"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -16,14 +13,12 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	v1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
-	"github.com/toolgrant/toolgrant/internal/grpcserver"
-	"github.com/toolgrant/toolgrant/internal/postgres"
 	"github.com/toolgrant/toolgrant/internal/testkit"
+	"github.com/toolgrant/toolgrant/internal/testkit/node"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }
@@ -77,23 +72,7 @@ func serve(t *testing.T, now func() time.Time) (context.Context, client) {
 	t.Helper()
 	ctx := testkit.Context(t)
 	url := testkit.Database(t)
-	store, err := postgres.Open(ctx, url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(store.Close)
-	server := grpcserver.New(grpcserver.Options{Store: store, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)), Now: now})
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() { _ = server.Serve(listener) }()
-	t.Cleanup(server.Stop)
-	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
+	conn := node.Start(t, url, node.Options{Now: now}).Conn
 	return ctx, client{v1.NewEntitlementServiceClient(conn), v1.NewChatServiceClient(conn), v1.NewAdminServiceClient(conn),
 		v1.NewCatalogServiceClient(conn), v1.NewAvailabilityServiceClient(conn), v1.NewAvatarServiceClient(conn), conn, url}
 }

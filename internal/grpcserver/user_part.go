@@ -108,7 +108,7 @@ func (k *userPart[M, D]) of(ctx context.Context, b *backend, user string, c *too
 	if err != nil {
 		return nil, "", err
 	}
-	if err := checkConsistency(b.store, c, r); err != nil {
+	if err := checkConsistency(c, r); err != nil {
 		return nil, "", err
 	}
 	if u == nil {

@@ -22,3 +22,22 @@ type (
 	// Chat names a conversation.
 	Chat string
 )
+
+// MaxBytes is how long an identifier may be.
+const MaxBytes = 128
+
+// Valid tells whether a text is an identifier.
+func Valid(text string) bool {
+	if len(text) == 0 || len(text) > MaxBytes {
+		return false
+	}
+	for i := range len(text) {
+		switch c := text[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '-' <= c && c <= ':', c == '_', c == '@':
+			// From - to : are - . / 0-9 and :
+		default:
+			return false
+		}
+	}
+	return true
+}

@@ -29,12 +29,17 @@ func (s *Store) CreateChat(ctx context.Context, chat id.Chat, user id.User, surf
 		} else if !errors.Is(err, pgx.ErrNoRows) {
 			return err
 		}
-		facts, _, err := s.facts(ctx, tx, chat, user, surface)
+		row, err := s.facts(ctx, tx, chat, user, surface)
 		if err != nil {
 			return err
 		}
 		// The catalogue is read statement by statement here, so a concurrent change of it is kept out.
-		if facts.World, err = s.lockedWorld(ctx, tx); err != nil {
+		world, err := s.lockedWorld(ctx, tx)
+		if err != nil {
+			return err
+		}
+		facts, err := row.of(world)
+		if err != nil {
 			return err
 		}
 		entries, err := facts.FirstEntries(surface)

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -15,55 +14,77 @@ import (
 	"github.com/toolgrant/toolgrant/internal/fault"
 	"github.com/toolgrant/toolgrant/internal/id"
 	"github.com/toolgrant/toolgrant/internal/postgres/db"
+	"github.com/toolgrant/toolgrant/internal/revision"
 )
 
 // Facts reads all that a question about a chat rests on. Where the compiled catalogue is current that is one
 // statement; otherwise all is read in one snapshot.
 func (s *Store) Facts(ctx context.Context, chat id.Chat, user id.User, surface availability.Surface) (effective.Facts, error) {
-	facts, version, err := s.facts(ctx, s.pool, chat, user, surface)
+	row, err := s.facts(ctx, s.pool, chat, user, surface)
 	if err != nil {
 		return effective.Facts{}, translate(err)
 	}
-	if c := s.compiled.Load(); c != nil && c.version == version {
-		facts.World = c.world
-		return facts, nil
-	}
-	err = s.readSnapshot(ctx, func(tx pgx.Tx) error {
-		if facts, _, err = s.facts(ctx, tx, chat, user, surface); err != nil {
+	held := s.compiled.Load()
+	if held == nil || held.version != row.version {
+		err = s.readSnapshot(ctx, func(tx pgx.Tx) error {
+			if row, err = s.facts(ctx, tx, chat, user, surface); err != nil {
+				return err
+			}
+			held, err = s.catalogAt(ctx, tx)
 			return err
-		}
-		c, err := s.catalogAt(ctx, tx)
+		})
 		if err != nil {
-			return err
+			return effective.Facts{}, err
 		}
-		facts.World = c.world
-		return nil
-	})
-	return facts, err
+	}
+	return row.of(held.world)
 }
 
-func (s *Store) facts(ctx context.Context, tx db.DBTX, chat id.Chat, user id.User, surface availability.Surface) (effective.Facts, int64, error) {
+// UserAndChat implements replica.Source.
+func (s *Store) UserAndChat(ctx context.Context, user id.User, chat id.Chat) (*availability.User, *enable.Chat, int64, error) {
+	row, err := s.facts(ctx, s.pool, chat, user, availability.Web)
+	return row.user, row.chat, row.version, translate(err)
+}
+
+// facts is what one statement reads.
+type facts struct {
+	name         id.User
+	user         *availability.User // nil: there is none
+	chat         *enable.Chat       // nil: never created
+	deviceExists bool
+	version      int64 // of the catalogue
+	revision     revision.Revision
+}
+
+// of returns the facts as a question about the user rests on them.
+func (f *facts) of(world *effective.World) (effective.Facts, error) {
+	if f.user == nil {
+		return effective.Facts{}, fault.Missing("user", string(f.name))
+	}
+	return effective.Facts{World: world, User: f.user, Chat: f.chat, DeviceExists: f.deviceExists, Revision: f.revision}, nil
+}
+
+func (s *Store) facts(ctx context.Context, tx db.DBTX, chat id.Chat, user id.User, surface availability.Surface) (facts, error) {
 	row, err := s.queries.ResolveFacts(ctx, tx, db.ResolveFactsParams{
 		ChatID: string(chat), UserID: string(user), DeviceID: string(surface.Device)})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return effective.Facts{}, 0, fault.Missing("user", string(user))
-	}
 	if err != nil {
-		return effective.Facts{}, 0, err
+		return facts{}, err
 	}
-	f := effective.Facts{DeviceExists: row.DeviceExists}
-	f.User = userFromRow(user, row.DeviceIds, row.DeviceTypeIds, row.GroupIds, row.StartTimes, row.ExpireTimes)
+	f := facts{name: user, deviceExists: row.DeviceExists, version: row.CatalogVersion}
+	if row.UserID != nil {
+		f.user = userFromRow(user, row.DeviceIds, row.DeviceTypeIds, row.GroupIds, row.StartTimes, row.ExpireTimes)
+	}
 	if row.ChatUserID != nil {
-		f.Chat = &enable.Chat{ID: chat, User: id.User(*row.ChatUserID), Turn: *row.ChatTurn}
+		f.chat = &enable.Chat{ID: chat, User: id.User(*row.ChatUserID), Turn: *row.ChatTurn}
 		if row.ChatEndTime != nil {
-			f.Chat.EndTime = *row.ChatEndTime
+			f.chat.EndTime = *row.ChatEndTime
 		}
-		if err := json.Unmarshal(row.ChatFolded, &f.Chat.State); err != nil {
-			return effective.Facts{}, 0, fmt.Errorf("chat %q: folded: %w", chat, err)
+		if err := json.Unmarshal(row.ChatFolded, &f.chat.State); err != nil {
+			return facts{}, fmt.Errorf("chat %q: folded: %w", chat, err)
 		}
 	}
-	f.Revision, err = s.readRevision(row.Snapshot)
-	return f, row.CatalogVersion, err
+	f.revision, err = s.readRevision(row.Snapshot)
+	return f, err
 }
 
 func userFromRow(user id.User, devices, deviceTypes, groups []string, starts, expires []time.Time) *availability.User {

@@ -25,6 +25,8 @@ type Store struct {
 	queries  *db.Queries
 	database uint64 // identifies the database in revisions
 	compiled atomic.Pointer[compiledCatalog]
+
+	committed func(context.Context) // see OnCommit
 }
 
 // Open connects to a migrated database.
@@ -38,7 +40,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{pool: pool, queries: db.New()}
+	s := &Store{pool: pool, queries: db.New(), committed: func(context.Context) {}}
 	identity, err := s.queries.DatabaseIdentity(ctx, pool)
 	if err != nil {
 		pool.Close()
@@ -50,29 +52,12 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	return s, nil
 }
 
+// OnCommit sets what is called after each write, before its caller is answered. It must be set before the
+// first write.
+func (s *Store) OnCommit(do func(context.Context)) { s.committed = do }
+
 // Close closes all connections. It blocks until they are free.
 func (s *Store) Close() { s.pool.Close() }
-
-// Ping tells whether the database answers.
-func (s *Store) Ping(ctx context.Context) error { return s.pool.Ping(ctx) }
-
-// CheckRevision refuses a revision that is malformed, another database's, or this one's future. Every read
-// of this package sees all that was committed before it began, so no other revision needs waiting for.
-func (s *Store) CheckRevision(token string, now revision.Revision) error {
-	r, err := revision.Parse(token)
-	if err != nil {
-		return fault.Invalid(fault.Violation{Field: "consistency.at_least_as_fresh", Description: err.Error()})
-	}
-	if r.Database != s.database {
-		return &fault.Fault{Kind: fault.FailedPrecondition, Reason: fault.ReasonOtherDatabase,
-			Message: "the revision was made by another database: drop it and read again"}
-	}
-	if r.Xmax > now.Xmax {
-		return &fault.Fault{Kind: fault.OutOfRange, Reason: fault.ReasonFromTheFuture,
-			Message: "the revision lies in this database's future: was it restored from a backup?"}
-	}
-	return nil
-}
 
 // readRevision is the revision that a statement of this snapshot is complete through.
 func (s *Store) readRevision(snapshot string) (revision.Revision, error) {
@@ -97,10 +82,16 @@ func (s *Store) writeRevision(ctx context.Context, tx pgx.Tx) (revision.Revision
 	return r.With(xid), nil
 }
 
-// readSnapshot runs do in a read-only transaction that sees one snapshot of the database.
+// readSnapshot runs do in a read-only transaction that sees one snapshot of the database. It may run more
+// than once.
 func (s *Store) readSnapshot(ctx context.Context, do func(pgx.Tx) error) error {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	return translate(pgx.BeginTxFunc(ctx, s.pool, options, do))
+	for {
+		err := pgx.BeginTxFunc(ctx, s.pool, options, do)
+		if !errors.Is(err, errOutrun) {
+			return translate(err)
+		}
+	}
 }
 
 // write runs do in a transaction and commits, or changes nothing. Deadlocks and serialization failures are
@@ -110,6 +101,10 @@ func (s *Store) write(ctx context.Context, do func(pgx.Tx) error) error {
 	for try := 1; ; try++ {
 		err := pgx.BeginFunc(ctx, s.pool, do)
 		var sqlError *pgconn.PgError
+		if err == nil {
+			s.committed(ctx)
+			return nil
+		}
 		again := errors.As(err, &sqlError) && (sqlError.Code == "40001" || sqlError.Code == "40P01")
 		if !again || try == tries {
 			return translate(err)

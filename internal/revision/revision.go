@@ -76,6 +76,25 @@ func (r Revision) IncludesTransaction(xid uint64) bool {
 	return xid < r.Xmax && !running
 }
 
+// Includes tells whether all that is in another revision of the same database is in this one too.
+func (r Revision) Includes(other Revision) bool {
+	for _, running := range r.InProgress {
+		if other.IncludesTransaction(running) {
+			return false
+		}
+	}
+	// From Xmax on nothing is in r. Were there more numbers than exceptions, one would be in other.
+	if other.Xmax > r.Xmax && other.Xmax-r.Xmax > uint64(len(other.InProgress)) {
+		return false
+	}
+	for xid := r.Xmax; xid < other.Xmax; xid++ {
+		if other.IncludesTransaction(xid) {
+			return false
+		}
+	}
+	return true
+}
+
 const (
 	prefix = "r1-"
 	// Room for the transactions of some thousand connections.

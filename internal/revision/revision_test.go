@@ -43,6 +43,38 @@ func TestLaterWritesSortAfterEarlierOnes(t *testing.T) {
 	}
 }
 
+// Transactions begin and commit in any order; snapshots are taken in between.
+func TestIncludesAsSetsDo(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		snapshot := func(name string) (revision.Revision, map[uint64]bool) {
+			xmin := rapid.Uint64Range(100, 110).Draw(t, name+"xmin")
+			xmax := rapid.Uint64Range(xmin, 115).Draw(t, name+"xmax")
+			r := revision.Revision{Database: 1, Xmin: xmin, Xmax: xmax}
+			in := map[uint64]bool{}
+			for xid := uint64(90); xid < 120; xid++ {
+				switch {
+				case xid < xmin:
+					in[xid] = true
+				case xid < xmax && rapid.Bool().Draw(t, name+"running"):
+					r.InProgress = append(r.InProgress, xid)
+				case xid < xmax:
+					in[xid] = true
+				}
+			}
+			return r, in
+		}
+		a, inA := snapshot("a ")
+		b, inB := snapshot("b ")
+		want := true
+		for xid := range inB {
+			want = want && inA[xid]
+		}
+		if got := a.Includes(b); got != want {
+			t.Fatalf("%s includes %s: %v, want %v", a, b, got, want)
+		}
+	})
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add("r1-0000000000000001-0000000000000069-64-0-5")
 	f.Add("r1-")

@@ -10,34 +10,38 @@ SELECT version FROM catalog_head FOR UPDATE;
 -- @sqlc-vet-disable all-rows
 UPDATE catalog_head SET version = version + 1;
 
+-- The List queries return all objects of a kind, or those of some ids that exist.
+
 -- name: ListToolTypes :many
-SELECT * FROM tool_types ORDER BY tool_type_id;
+SELECT * FROM tool_types WHERE @every::bool OR tool_type_id = ANY (@ids::text[]) ORDER BY tool_type_id;
 
 -- name: ListTools :many
 SELECT tool_id, tool_type_id, name, title, description, prompt, category, config, status, core, precedence, risk,
        required_capabilities, owner_user_id, keywords, aliases, examples, localized,
        ARRAY(SELECT r.related_tool_id FROM tool_relations r WHERE r.tool_id = t.tool_id ORDER BY 1)::text[] AS related_tool_ids
-FROM tools t ORDER BY tool_id;
+FROM tools t WHERE @every::bool OR tool_id = ANY (@ids::text[]) ORDER BY tool_id;
 
 -- name: ListMcpServers :many
-SELECT * FROM mcp_servers ORDER BY mcp_server_id;
+SELECT * FROM mcp_servers WHERE @every::bool OR mcp_server_id = ANY (@ids::text[]) ORDER BY mcp_server_id;
 
 -- name: ListDeviceTypes :many
 SELECT d.*, ARRAY(SELECT t.tool_id FROM device_type_tools t WHERE t.device_type_id = d.device_type_id ORDER BY 1)::text[] AS tool_ids
-FROM device_types d ORDER BY device_type_id;
+FROM device_types d WHERE @every::bool OR device_type_id = ANY (@ids::text[]) ORDER BY device_type_id;
 
 -- name: ListGroups :many
 SELECT g.*,
        ARRAY(SELECT t.tool_id FROM group_tools t WHERE t.group_id = g.group_id AND t.effect = 'GRANT' ORDER BY 1)::text[] AS grant_tool_ids,
        ARRAY(SELECT t.tool_id FROM group_tools t WHERE t.group_id = g.group_id AND t.effect = 'REVOKE' ORDER BY 1)::text[] AS revoke_tool_ids
-FROM groups g ORDER BY group_id;
+FROM groups g WHERE @every::bool OR group_id = ANY (@ids::text[]) ORDER BY group_id;
 
 -- name: ListAvatars :many
 SELECT a.*, ARRAY(SELECT t.tool_id FROM avatar_tools t WHERE t.avatar_id = a.avatar_id ORDER BY 1)::text[] AS tool_ids
-FROM avatars a ORDER BY avatar_id;
+FROM avatars a WHERE @every::bool OR avatar_id = ANY (@ids::text[]) ORDER BY avatar_id;
 
+-- The id of a default is made of its user and device type; * is any.
 -- name: ListDefaultAvatars :many
-SELECT * FROM default_avatars ORDER BY coalesce(user_id, ''), coalesce(device_type_id, '');
+SELECT * FROM default_avatars
+WHERE @every::bool OR coalesce(user_id, '*') || ',' || coalesce(device_type_id, '*') = ANY (@ids::text[]) ORDER BY coalesce(user_id, ''), coalesce(device_type_id, '');
 
 -- name: PutMcpServer :exec
 INSERT INTO mcp_servers (mcp_server_id, title, transport, endpoint, priority, headers_from_env)

@@ -1,8 +1,9 @@
 -- ResolveFacts reads all that one question about a chat rests on, besides the catalogue, in one statement
--- and so from one snapshot. No row: the user does not exist.
+-- and so from one snapshot. Either id may be empty, which reads nothing of it.
 -- name: ResolveFacts :one
 SELECT pg_current_snapshot()::text AS snapshot,
        (SELECT version FROM catalog_head)::bigint AS catalog_version,
+       u.user_id AS user_id,
        ARRAY(SELECT d.device_id FROM devices d WHERE d.user_id = u.user_id ORDER BY d.device_id)::text[] AS device_ids,
        ARRAY(SELECT d.device_type_id FROM devices d WHERE d.user_id = u.user_id ORDER BY d.device_id)::text[] AS device_type_ids,
        ARRAY(SELECT m.group_id FROM memberships m WHERE m.user_id = u.user_id ORDER BY m.group_id)::text[] AS group_ids,
@@ -10,9 +11,9 @@ SELECT pg_current_snapshot()::text AS snapshot,
        ARRAY(SELECT coalesce(m.expire_time, '0001-01-01 00:00:00+00') FROM memberships m WHERE m.user_id = u.user_id ORDER BY m.group_id)::timestamptz[] AS expire_times,
        EXISTS (SELECT 1 FROM devices d WHERE d.device_id = @device_id) AS device_exists,
        c.user_id AS chat_user_id, c.turn AS chat_turn, c.folded AS chat_folded, c.end_time AS chat_end_time
-FROM users u
-LEFT JOIN chats c ON c.chat_id = @chat_id
-WHERE u.user_id = @user_id;
+FROM (SELECT 1) AS one
+LEFT JOIN users u ON u.user_id = @user_id
+LEFT JOIN chats c ON c.chat_id = @chat_id;
 
 -- AdvanceChatTurn raises a chat's turn; no row changes if it is as high already.
 -- name: AdvanceChatTurn :execrows

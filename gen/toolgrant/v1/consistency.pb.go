@@ -24,8 +24,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// How fresh a read must be. Unset: as fresh as this server normally answers. In this version every read
-// is answered from the database, so each of these is as fresh as can be.
+// How fresh a read must be. Unset: EntitlementService answers from memory that is never older than the
+// server's max_staleness (default 1 s); all other reads are answered from the database.
 type Consistency struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required.
@@ -99,7 +99,8 @@ type isConsistency_Requirement interface {
 }
 
 type Consistency_AtLeastAsFresh struct {
-	// Not older than this revision, which an earlier write or read returned.
+	// Not older than this revision, which an earlier write or read of any server of this database returned.
+	// A server that has not seen it yet looks at once.
 	AtLeastAsFresh string `protobuf:"bytes,1,opt,name=at_least_as_fresh,json=atLeastAsFresh,proto3,oneof"`
 }
 

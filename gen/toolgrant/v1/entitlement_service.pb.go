@@ -474,7 +474,10 @@ type ResolveToolsResponse struct {
 	// The chat was never created.
 	NewChat bool `protobuf:"varint,4,opt,name=new_chat,json=newChat,proto3" json:"new_chat,omitempty"`
 	// The revision that the answer is complete through.
-	Revision      string `protobuf:"bytes,5,opt,name=revision,proto3" json:"revision,omitempty"`
+	Revision string `protobuf:"bytes,5,opt,name=revision,proto3" json:"revision,omitempty"`
+	// The answer may be staler than the server's bound, since the database cannot be reached and the server
+	// was told to go on nevertheless.
+	Stale         bool `protobuf:"varint,6,opt,name=stale,proto3" json:"stale,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -544,6 +547,198 @@ func (x *ResolveToolsResponse) GetRevision() string {
 	return ""
 }
 
+func (x *ResolveToolsResponse) GetStale() bool {
+	if x != nil {
+		return x.Stale
+	}
+	return false
+}
+
+// See the RPC.
+type WatchToolsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The chat; it need not exist yet.
+	ChatId string `protobuf:"bytes,1,opt,name=chat_id,json=chatId,proto3" json:"chat_id,omitempty"`
+	// The user who asks.
+	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// Where the conversation is open.
+	Surface *Surface `protobuf:"bytes,3,opt,name=surface,proto3" json:"surface,omitempty"`
+	// How fresh the first message must be: the last revision, to resume. Default: as fresh as this server
+	// answers.
+	Consistency *Consistency `protobuf:"bytes,4,opt,name=consistency,proto3" json:"consistency,omitempty"`
+	// Default: BASIC.
+	View          ToolView `protobuf:"varint,5,opt,name=view,proto3,enum=toolgrant.v1.ToolView" json:"view,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchToolsRequest) Reset() {
+	*x = WatchToolsRequest{}
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchToolsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchToolsRequest) ProtoMessage() {}
+
+func (x *WatchToolsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchToolsRequest.ProtoReflect.Descriptor instead.
+func (*WatchToolsRequest) Descriptor() ([]byte, []int) {
+	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *WatchToolsRequest) GetChatId() string {
+	if x != nil {
+		return x.ChatId
+	}
+	return ""
+}
+
+func (x *WatchToolsRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *WatchToolsRequest) GetSurface() *Surface {
+	if x != nil {
+		return x.Surface
+	}
+	return nil
+}
+
+func (x *WatchToolsRequest) GetConsistency() *Consistency {
+	if x != nil {
+		return x.Consistency
+	}
+	return nil
+}
+
+func (x *WatchToolsRequest) GetView() ToolView {
+	if x != nil {
+		return x.View
+	}
+	return ToolView_TOOL_VIEW_UNSPECIFIED
+}
+
+// What ResolveTools would answer now, or a checkpoint. The first six fields are those of
+// ResolveToolsResponse.
+type WatchToolsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The effective set: core tools first, then by tool id, byte-wise.
+	Tools []*EffectiveTool `protobuf:"bytes,1,rep,name=tools,proto3" json:"tools,omitempty"`
+	// Enabled but not given, by tool id, byte-wise.
+	Withheld []*WithheldTool `protobuf:"bytes,2,rep,name=withheld,proto3" json:"withheld,omitempty"`
+	// The active Avatars, byte-wise sorted.
+	ActiveAvatarIds []string `protobuf:"bytes,3,rep,name=active_avatar_ids,json=activeAvatarIds,proto3" json:"active_avatar_ids,omitempty"`
+	// The chat was never created.
+	NewChat bool `protobuf:"varint,4,opt,name=new_chat,json=newChat,proto3" json:"new_chat,omitempty"`
+	// The revision that the answer is complete through; in a checkpoint, the one through which the answer told
+	// last still holds.
+	Revision string `protobuf:"bytes,5,opt,name=revision,proto3" json:"revision,omitempty"`
+	// See ResolveToolsResponse.
+	Stale bool `protobuf:"varint,6,opt,name=stale,proto3" json:"stale,omitempty"`
+	// Nothing changed. Only the revision is told.
+	Checkpoint    bool `protobuf:"varint,7,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchToolsResponse) Reset() {
+	*x = WatchToolsResponse{}
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchToolsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchToolsResponse) ProtoMessage() {}
+
+func (x *WatchToolsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchToolsResponse.ProtoReflect.Descriptor instead.
+func (*WatchToolsResponse) Descriptor() ([]byte, []int) {
+	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *WatchToolsResponse) GetTools() []*EffectiveTool {
+	if x != nil {
+		return x.Tools
+	}
+	return nil
+}
+
+func (x *WatchToolsResponse) GetWithheld() []*WithheldTool {
+	if x != nil {
+		return x.Withheld
+	}
+	return nil
+}
+
+func (x *WatchToolsResponse) GetActiveAvatarIds() []string {
+	if x != nil {
+		return x.ActiveAvatarIds
+	}
+	return nil
+}
+
+func (x *WatchToolsResponse) GetNewChat() bool {
+	if x != nil {
+		return x.NewChat
+	}
+	return false
+}
+
+func (x *WatchToolsResponse) GetRevision() string {
+	if x != nil {
+		return x.Revision
+	}
+	return ""
+}
+
+func (x *WatchToolsResponse) GetStale() bool {
+	if x != nil {
+		return x.Stale
+	}
+	return false
+}
+
+func (x *WatchToolsResponse) GetCheckpoint() bool {
+	if x != nil {
+		return x.Checkpoint
+	}
+	return false
+}
+
 // See the RPC.
 type CheckToolRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -565,7 +760,7 @@ type CheckToolRequest struct {
 
 func (x *CheckToolRequest) Reset() {
 	*x = CheckToolRequest{}
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[5]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -577,7 +772,7 @@ func (x *CheckToolRequest) String() string {
 func (*CheckToolRequest) ProtoMessage() {}
 
 func (x *CheckToolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[5]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -590,7 +785,7 @@ func (x *CheckToolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckToolRequest.ProtoReflect.Descriptor instead.
 func (*CheckToolRequest) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{5}
+	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *CheckToolRequest) GetChatId() string {
@@ -648,14 +843,16 @@ type CheckToolResponse struct {
 	// merely not enabled.
 	Reason *WithheldReason `protobuf:"varint,4,opt,name=reason,proto3,enum=toolgrant.v1.WithheldReason,oneof" json:"reason,omitempty"`
 	// The revision that the answer is complete through.
-	Revision      string `protobuf:"bytes,5,opt,name=revision,proto3" json:"revision,omitempty"`
+	Revision string `protobuf:"bytes,5,opt,name=revision,proto3" json:"revision,omitempty"`
+	// See ResolveToolsResponse.
+	Stale         bool `protobuf:"varint,6,opt,name=stale,proto3" json:"stale,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CheckToolResponse) Reset() {
 	*x = CheckToolResponse{}
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[6]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -667,7 +864,7 @@ func (x *CheckToolResponse) String() string {
 func (*CheckToolResponse) ProtoMessage() {}
 
 func (x *CheckToolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[6]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -680,7 +877,7 @@ func (x *CheckToolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckToolResponse.ProtoReflect.Descriptor instead.
 func (*CheckToolResponse) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{6}
+	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *CheckToolResponse) GetEffective() bool {
@@ -718,6 +915,13 @@ func (x *CheckToolResponse) GetRevision() string {
 	return ""
 }
 
+func (x *CheckToolResponse) GetStale() bool {
+	if x != nil {
+		return x.Stale
+	}
+	return false
+}
+
 // See the RPC.
 type ExplainToolRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -739,7 +943,7 @@ type ExplainToolRequest struct {
 
 func (x *ExplainToolRequest) Reset() {
 	*x = ExplainToolRequest{}
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[7]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -751,7 +955,7 @@ func (x *ExplainToolRequest) String() string {
 func (*ExplainToolRequest) ProtoMessage() {}
 
 func (x *ExplainToolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[7]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -764,7 +968,7 @@ func (x *ExplainToolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainToolRequest.ProtoReflect.Descriptor instead.
 func (*ExplainToolRequest) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{7}
+	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ExplainToolRequest) GetChatId() string {
@@ -825,14 +1029,16 @@ type ExplainToolResponse struct {
 	// What a user would be told if it were enabled now: set whenever reason is.
 	Withheld *WithheldTool `protobuf:"bytes,6,opt,name=withheld,proto3" json:"withheld,omitempty"`
 	// The revision that the answer is complete through.
-	Revision      string `protobuf:"bytes,7,opt,name=revision,proto3" json:"revision,omitempty"`
+	Revision string `protobuf:"bytes,7,opt,name=revision,proto3" json:"revision,omitempty"`
+	// See ResolveToolsResponse.
+	Stale         bool `protobuf:"varint,8,opt,name=stale,proto3" json:"stale,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ExplainToolResponse) Reset() {
 	*x = ExplainToolResponse{}
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[8]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -844,7 +1050,7 @@ func (x *ExplainToolResponse) String() string {
 func (*ExplainToolResponse) ProtoMessage() {}
 
 func (x *ExplainToolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[8]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -857,7 +1063,7 @@ func (x *ExplainToolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainToolResponse.ProtoReflect.Descriptor instead.
 func (*ExplainToolResponse) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{8}
+	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ExplainToolResponse) GetEffective() bool {
@@ -909,6 +1115,13 @@ func (x *ExplainToolResponse) GetRevision() string {
 	return ""
 }
 
+func (x *ExplainToolResponse) GetStale() bool {
+	if x != nil {
+		return x.Stale
+	}
+	return false
+}
+
 var File_toolgrant_v1_entitlement_service_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_entitlement_service_proto_rawDesc = "" +
@@ -951,13 +1164,32 @@ const file_toolgrant_v1_entitlement_service_proto_rawDesc = "" +
 	"\x06prompt\x18\f \x01(\tR\x06prompt\x12/\n" +
 	"\x06config\x18\r \x01(\v2\x17.google.protobuf.StructR\x06config\x128\n" +
 	"\tfunctions\x18\x0e \x03(\v2\x1a.toolgrant.v1.ToolFunctionR\tfunctionsB\x16\n" +
-	"\x14_expires_after_turns\"\xe4\x01\n" +
+	"\x14_expires_after_turns\"\xfa\x01\n" +
 	"\x14ResolveToolsResponse\x121\n" +
 	"\x05tools\x18\x01 \x03(\v2\x1b.toolgrant.v1.EffectiveToolR\x05tools\x126\n" +
 	"\bwithheld\x18\x02 \x03(\v2\x1a.toolgrant.v1.WithheldToolR\bwithheld\x12*\n" +
 	"\x11active_avatar_ids\x18\x03 \x03(\tR\x0factiveAvatarIds\x12\x19\n" +
 	"\bnew_chat\x18\x04 \x01(\bR\anewChat\x12\x1a\n" +
-	"\brevision\x18\x05 \x01(\tR\brevision\"\xa2\x02\n" +
+	"\brevision\x18\x05 \x01(\tR\brevision\x12\x14\n" +
+	"\x05stale\x18\x06 \x01(\bR\x05stale\"\x89\x02\n" +
+	"\x11WatchToolsRequest\x12#\n" +
+	"\achat_id\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\x06chatId\x12#\n" +
+	"\auser_id\x18\x02 \x01(\tB\n" +
+	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\x06userId\x127\n" +
+	"\asurface\x18\x03 \x01(\v2\x15.toolgrant.v1.SurfaceB\x06\xbaH\x03\xc8\x01\x01R\asurface\x12;\n" +
+	"\vconsistency\x18\x04 \x01(\v2\x19.toolgrant.v1.ConsistencyR\vconsistency\x124\n" +
+	"\x04view\x18\x05 \x01(\x0e2\x16.toolgrant.v1.ToolViewB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04view\"\x98\x02\n" +
+	"\x12WatchToolsResponse\x121\n" +
+	"\x05tools\x18\x01 \x03(\v2\x1b.toolgrant.v1.EffectiveToolR\x05tools\x126\n" +
+	"\bwithheld\x18\x02 \x03(\v2\x1a.toolgrant.v1.WithheldToolR\bwithheld\x12*\n" +
+	"\x11active_avatar_ids\x18\x03 \x03(\tR\x0factiveAvatarIds\x12\x19\n" +
+	"\bnew_chat\x18\x04 \x01(\bR\anewChat\x12\x1a\n" +
+	"\brevision\x18\x05 \x01(\tR\brevision\x12\x14\n" +
+	"\x05stale\x18\x06 \x01(\bR\x05stale\x12\x1e\n" +
+	"\n" +
+	"checkpoint\x18\a \x01(\bR\n" +
+	"checkpoint\"\xa2\x02\n" +
 	"\x10CheckToolRequest\x12#\n" +
 	"\achat_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\x06chatId\x12#\n" +
@@ -968,13 +1200,14 @@ const file_toolgrant_v1_entitlement_service_proto_rawDesc = "" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\x06toolId\x12 \n" +
 	"\x04turn\x18\x05 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00H\x00R\x04turn\x88\x01\x01\x12;\n" +
 	"\vconsistency\x18\x06 \x01(\v2\x19.toolgrant.v1.ConsistencyR\vconsistencyB\a\n" +
-	"\x05_turn\"\xcb\x01\n" +
+	"\x05_turn\"\xe1\x01\n" +
 	"\x11CheckToolResponse\x12\x1c\n" +
 	"\teffective\x18\x01 \x01(\bR\teffective\x12\x1c\n" +
 	"\tavailable\x18\x02 \x01(\bR\tavailable\x12\x18\n" +
 	"\aenabled\x18\x03 \x01(\bR\aenabled\x129\n" +
 	"\x06reason\x18\x04 \x01(\x0e2\x1c.toolgrant.v1.WithheldReasonH\x00R\x06reason\x88\x01\x01\x12\x1a\n" +
-	"\brevision\x18\x05 \x01(\tR\brevisionB\t\n" +
+	"\brevision\x18\x05 \x01(\tR\brevision\x12\x14\n" +
+	"\x05stale\x18\x06 \x01(\bR\x05staleB\t\n" +
 	"\a_reason\"\xa4\x02\n" +
 	"\x12ExplainToolRequest\x12#\n" +
 	"\achat_id\x18\x01 \x01(\tB\n" +
@@ -986,7 +1219,7 @@ const file_toolgrant_v1_entitlement_service_proto_rawDesc = "" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\x06toolId\x12 \n" +
 	"\x04turn\x18\x05 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00H\x00R\x04turn\x88\x01\x01\x12;\n" +
 	"\vconsistency\x18\x06 \x01(\v2\x19.toolgrant.v1.ConsistencyR\vconsistencyB\a\n" +
-	"\x05_turn\"\xb6\x02\n" +
+	"\x05_turn\"\xcc\x02\n" +
 	"\x13ExplainToolResponse\x12\x1c\n" +
 	"\teffective\x18\x01 \x01(\bR\teffective\x12\x1c\n" +
 	"\tavailable\x18\x02 \x01(\bR\tavailable\x12\x18\n" +
@@ -994,16 +1227,19 @@ const file_toolgrant_v1_entitlement_service_proto_rawDesc = "" +
 	"\x06reason\x18\x04 \x01(\x0e2\x1c.toolgrant.v1.WithheldReasonH\x00R\x06reason\x88\x01\x01\x12/\n" +
 	"\x05steps\x18\x05 \x03(\v2\x19.toolgrant.v1.ExplainStepR\x05steps\x126\n" +
 	"\bwithheld\x18\x06 \x01(\v2\x1a.toolgrant.v1.WithheldToolR\bwithheld\x12\x1a\n" +
-	"\brevision\x18\a \x01(\tR\brevisionB\t\n" +
+	"\brevision\x18\a \x01(\tR\brevision\x12\x14\n" +
+	"\x05stale\x18\b \x01(\bR\x05staleB\t\n" +
 	"\a_reason*N\n" +
 	"\bToolView\x12\x19\n" +
 	"\x15TOOL_VIEW_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fTOOL_VIEW_BASIC\x10\x01\x12\x12\n" +
-	"\x0eTOOL_VIEW_FULL\x10\x022\x9c\x02\n" +
+	"\x0eTOOL_VIEW_FULL\x10\x022\xf4\x02\n" +
 	"\x12EntitlementService\x12Z\n" +
 	"\fResolveTools\x12!.toolgrant.v1.ResolveToolsRequest\x1a\".toolgrant.v1.ResolveToolsResponse\"\x03\x90\x02\x02\x12Q\n" +
 	"\tCheckTool\x12\x1e.toolgrant.v1.CheckToolRequest\x1a\x1f.toolgrant.v1.CheckToolResponse\"\x03\x90\x02\x02\x12W\n" +
-	"\vExplainTool\x12 .toolgrant.v1.ExplainToolRequest\x1a!.toolgrant.v1.ExplainToolResponse\"\x03\x90\x02\x02B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
+	"\vExplainTool\x12 .toolgrant.v1.ExplainToolRequest\x1a!.toolgrant.v1.ExplainToolResponse\"\x03\x90\x02\x02\x12V\n" +
+	"\n" +
+	"WatchTools\x12\x1f.toolgrant.v1.WatchToolsRequest\x1a .toolgrant.v1.WatchToolsResponse\"\x03\x90\x02\x010\x01B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 
 var (
 	file_toolgrant_v1_entitlement_service_proto_rawDescOnce sync.Once
@@ -1018,7 +1254,7 @@ func file_toolgrant_v1_entitlement_service_proto_rawDescGZIP() []byte {
 }
 
 var file_toolgrant_v1_entitlement_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_toolgrant_v1_entitlement_service_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_toolgrant_v1_entitlement_service_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_toolgrant_v1_entitlement_service_proto_goTypes = []any{
 	(ToolView)(0),                // 0: toolgrant.v1.ToolView
 	(*ResolveToolsRequest)(nil),  // 1: toolgrant.v1.ResolveToolsRequest
@@ -1026,50 +1262,59 @@ var file_toolgrant_v1_entitlement_service_proto_goTypes = []any{
 	(*ToolFunction)(nil),         // 3: toolgrant.v1.ToolFunction
 	(*EffectiveTool)(nil),        // 4: toolgrant.v1.EffectiveTool
 	(*ResolveToolsResponse)(nil), // 5: toolgrant.v1.ResolveToolsResponse
-	(*CheckToolRequest)(nil),     // 6: toolgrant.v1.CheckToolRequest
-	(*CheckToolResponse)(nil),    // 7: toolgrant.v1.CheckToolResponse
-	(*ExplainToolRequest)(nil),   // 8: toolgrant.v1.ExplainToolRequest
-	(*ExplainToolResponse)(nil),  // 9: toolgrant.v1.ExplainToolResponse
-	(*Surface)(nil),              // 10: toolgrant.v1.Surface
-	(*Consistency)(nil),          // 11: toolgrant.v1.Consistency
-	(*structpb.Struct)(nil),      // 12: google.protobuf.Struct
-	(ToolRisk)(0),                // 13: toolgrant.v1.ToolRisk
-	(ToolSource)(0),              // 14: toolgrant.v1.ToolSource
-	(*WithheldTool)(nil),         // 15: toolgrant.v1.WithheldTool
-	(WithheldReason)(0),          // 16: toolgrant.v1.WithheldReason
-	(*ExplainStep)(nil),          // 17: toolgrant.v1.ExplainStep
+	(*WatchToolsRequest)(nil),    // 6: toolgrant.v1.WatchToolsRequest
+	(*WatchToolsResponse)(nil),   // 7: toolgrant.v1.WatchToolsResponse
+	(*CheckToolRequest)(nil),     // 8: toolgrant.v1.CheckToolRequest
+	(*CheckToolResponse)(nil),    // 9: toolgrant.v1.CheckToolResponse
+	(*ExplainToolRequest)(nil),   // 10: toolgrant.v1.ExplainToolRequest
+	(*ExplainToolResponse)(nil),  // 11: toolgrant.v1.ExplainToolResponse
+	(*Surface)(nil),              // 12: toolgrant.v1.Surface
+	(*Consistency)(nil),          // 13: toolgrant.v1.Consistency
+	(*structpb.Struct)(nil),      // 14: google.protobuf.Struct
+	(ToolRisk)(0),                // 15: toolgrant.v1.ToolRisk
+	(ToolSource)(0),              // 16: toolgrant.v1.ToolSource
+	(*WithheldTool)(nil),         // 17: toolgrant.v1.WithheldTool
+	(WithheldReason)(0),          // 18: toolgrant.v1.WithheldReason
+	(*ExplainStep)(nil),          // 19: toolgrant.v1.ExplainStep
 }
 var file_toolgrant_v1_entitlement_service_proto_depIdxs = []int32{
-	10, // 0: toolgrant.v1.ResolveToolsRequest.surface:type_name -> toolgrant.v1.Surface
-	11, // 1: toolgrant.v1.ResolveToolsRequest.consistency:type_name -> toolgrant.v1.Consistency
+	12, // 0: toolgrant.v1.ResolveToolsRequest.surface:type_name -> toolgrant.v1.Surface
+	13, // 1: toolgrant.v1.ResolveToolsRequest.consistency:type_name -> toolgrant.v1.Consistency
 	0,  // 2: toolgrant.v1.ResolveToolsRequest.view:type_name -> toolgrant.v1.ToolView
-	12, // 3: toolgrant.v1.ToolFunction.input_schema:type_name -> google.protobuf.Struct
-	13, // 4: toolgrant.v1.EffectiveTool.risk:type_name -> toolgrant.v1.ToolRisk
-	14, // 5: toolgrant.v1.EffectiveTool.source:type_name -> toolgrant.v1.ToolSource
+	14, // 3: toolgrant.v1.ToolFunction.input_schema:type_name -> google.protobuf.Struct
+	15, // 4: toolgrant.v1.EffectiveTool.risk:type_name -> toolgrant.v1.ToolRisk
+	16, // 5: toolgrant.v1.EffectiveTool.source:type_name -> toolgrant.v1.ToolSource
 	2,  // 6: toolgrant.v1.EffectiveTool.enabled_by:type_name -> toolgrant.v1.EnabledBy
-	12, // 7: toolgrant.v1.EffectiveTool.config:type_name -> google.protobuf.Struct
+	14, // 7: toolgrant.v1.EffectiveTool.config:type_name -> google.protobuf.Struct
 	3,  // 8: toolgrant.v1.EffectiveTool.functions:type_name -> toolgrant.v1.ToolFunction
 	4,  // 9: toolgrant.v1.ResolveToolsResponse.tools:type_name -> toolgrant.v1.EffectiveTool
-	15, // 10: toolgrant.v1.ResolveToolsResponse.withheld:type_name -> toolgrant.v1.WithheldTool
-	10, // 11: toolgrant.v1.CheckToolRequest.surface:type_name -> toolgrant.v1.Surface
-	11, // 12: toolgrant.v1.CheckToolRequest.consistency:type_name -> toolgrant.v1.Consistency
-	16, // 13: toolgrant.v1.CheckToolResponse.reason:type_name -> toolgrant.v1.WithheldReason
-	10, // 14: toolgrant.v1.ExplainToolRequest.surface:type_name -> toolgrant.v1.Surface
-	11, // 15: toolgrant.v1.ExplainToolRequest.consistency:type_name -> toolgrant.v1.Consistency
-	16, // 16: toolgrant.v1.ExplainToolResponse.reason:type_name -> toolgrant.v1.WithheldReason
-	17, // 17: toolgrant.v1.ExplainToolResponse.steps:type_name -> toolgrant.v1.ExplainStep
-	15, // 18: toolgrant.v1.ExplainToolResponse.withheld:type_name -> toolgrant.v1.WithheldTool
-	1,  // 19: toolgrant.v1.EntitlementService.ResolveTools:input_type -> toolgrant.v1.ResolveToolsRequest
-	6,  // 20: toolgrant.v1.EntitlementService.CheckTool:input_type -> toolgrant.v1.CheckToolRequest
-	8,  // 21: toolgrant.v1.EntitlementService.ExplainTool:input_type -> toolgrant.v1.ExplainToolRequest
-	5,  // 22: toolgrant.v1.EntitlementService.ResolveTools:output_type -> toolgrant.v1.ResolveToolsResponse
-	7,  // 23: toolgrant.v1.EntitlementService.CheckTool:output_type -> toolgrant.v1.CheckToolResponse
-	9,  // 24: toolgrant.v1.EntitlementService.ExplainTool:output_type -> toolgrant.v1.ExplainToolResponse
-	22, // [22:25] is the sub-list for method output_type
-	19, // [19:22] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	17, // 10: toolgrant.v1.ResolveToolsResponse.withheld:type_name -> toolgrant.v1.WithheldTool
+	12, // 11: toolgrant.v1.WatchToolsRequest.surface:type_name -> toolgrant.v1.Surface
+	13, // 12: toolgrant.v1.WatchToolsRequest.consistency:type_name -> toolgrant.v1.Consistency
+	0,  // 13: toolgrant.v1.WatchToolsRequest.view:type_name -> toolgrant.v1.ToolView
+	4,  // 14: toolgrant.v1.WatchToolsResponse.tools:type_name -> toolgrant.v1.EffectiveTool
+	17, // 15: toolgrant.v1.WatchToolsResponse.withheld:type_name -> toolgrant.v1.WithheldTool
+	12, // 16: toolgrant.v1.CheckToolRequest.surface:type_name -> toolgrant.v1.Surface
+	13, // 17: toolgrant.v1.CheckToolRequest.consistency:type_name -> toolgrant.v1.Consistency
+	18, // 18: toolgrant.v1.CheckToolResponse.reason:type_name -> toolgrant.v1.WithheldReason
+	12, // 19: toolgrant.v1.ExplainToolRequest.surface:type_name -> toolgrant.v1.Surface
+	13, // 20: toolgrant.v1.ExplainToolRequest.consistency:type_name -> toolgrant.v1.Consistency
+	18, // 21: toolgrant.v1.ExplainToolResponse.reason:type_name -> toolgrant.v1.WithheldReason
+	19, // 22: toolgrant.v1.ExplainToolResponse.steps:type_name -> toolgrant.v1.ExplainStep
+	17, // 23: toolgrant.v1.ExplainToolResponse.withheld:type_name -> toolgrant.v1.WithheldTool
+	1,  // 24: toolgrant.v1.EntitlementService.ResolveTools:input_type -> toolgrant.v1.ResolveToolsRequest
+	8,  // 25: toolgrant.v1.EntitlementService.CheckTool:input_type -> toolgrant.v1.CheckToolRequest
+	10, // 26: toolgrant.v1.EntitlementService.ExplainTool:input_type -> toolgrant.v1.ExplainToolRequest
+	6,  // 27: toolgrant.v1.EntitlementService.WatchTools:input_type -> toolgrant.v1.WatchToolsRequest
+	5,  // 28: toolgrant.v1.EntitlementService.ResolveTools:output_type -> toolgrant.v1.ResolveToolsResponse
+	9,  // 29: toolgrant.v1.EntitlementService.CheckTool:output_type -> toolgrant.v1.CheckToolResponse
+	11, // 30: toolgrant.v1.EntitlementService.ExplainTool:output_type -> toolgrant.v1.ExplainToolResponse
+	7,  // 31: toolgrant.v1.EntitlementService.WatchTools:output_type -> toolgrant.v1.WatchToolsResponse
+	28, // [28:32] is the sub-list for method output_type
+	24, // [24:28] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_toolgrant_v1_entitlement_service_proto_init() }
@@ -1086,17 +1331,17 @@ func file_toolgrant_v1_entitlement_service_proto_init() {
 	file_toolgrant_v1_withheld_proto_init()
 	file_toolgrant_v1_entitlement_service_proto_msgTypes[0].OneofWrappers = []any{}
 	file_toolgrant_v1_entitlement_service_proto_msgTypes[3].OneofWrappers = []any{}
-	file_toolgrant_v1_entitlement_service_proto_msgTypes[5].OneofWrappers = []any{}
-	file_toolgrant_v1_entitlement_service_proto_msgTypes[6].OneofWrappers = []any{}
 	file_toolgrant_v1_entitlement_service_proto_msgTypes[7].OneofWrappers = []any{}
 	file_toolgrant_v1_entitlement_service_proto_msgTypes[8].OneofWrappers = []any{}
+	file_toolgrant_v1_entitlement_service_proto_msgTypes[9].OneofWrappers = []any{}
+	file_toolgrant_v1_entitlement_service_proto_msgTypes[10].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_toolgrant_v1_entitlement_service_proto_rawDesc), len(file_toolgrant_v1_entitlement_service_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   9,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

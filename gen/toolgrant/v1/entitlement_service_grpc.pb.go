@@ -24,6 +24,7 @@ const (
 	EntitlementService_ResolveTools_FullMethodName = "/toolgrant.v1.EntitlementService/ResolveTools"
 	EntitlementService_CheckTool_FullMethodName    = "/toolgrant.v1.EntitlementService/CheckTool"
 	EntitlementService_ExplainTool_FullMethodName  = "/toolgrant.v1.EntitlementService/ExplainTool"
+	EntitlementService_WatchTools_FullMethodName   = "/toolgrant.v1.EntitlementService/WatchTools"
 )
 
 // EntitlementServiceClient is the client API for EntitlementService service.
@@ -32,11 +33,14 @@ const (
 //
 // Which tools a conversation may use now, and why not the others.
 //
-// All three RPCs answer from one snapshot of the database and one instant. NOT_FOUND: the user, the device
+// Every answer is that of one state of the database and one instant. NOT_FOUND: the user, the device
 // or a named tool does not exist (another user's private tool does not exist for this one).
 // PERMISSION_DENIED: the device or the chat is another user's. FAILED_PRECONDITION: the chat was ended. A
 // chat that was never created is new: it runs on the default Avatar. A request with a turn higher than the
 // chat's raises the chat's turn; that is stored only while an enabling with a TTL depends on it.
+// UNAVAILABLE: the server cannot tell how fresh its memory is, or cannot read the database. OUT_OF_RANGE and
+// FAILED_PRECONDITION: the revision asked for lies in the future, or is another database's. An answer is
+// whole, or there is none.
 type EntitlementServiceClient interface {
 	// Returns what the model is given (core tools first, then by tool id, byte-wise) and what is withheld.
 	ResolveTools(ctx context.Context, in *ResolveToolsRequest, opts ...grpc.CallOption) (*ResolveToolsResponse, error)
@@ -44,6 +48,16 @@ type EntitlementServiceClient interface {
 	CheckTool(ctx context.Context, in *CheckToolRequest, opts ...grpc.CallOption) (*CheckToolResponse, error)
 	// Walks through every rule for one tool, in order, with the rows that each rested on.
 	ExplainTool(ctx context.Context, in *ExplainToolRequest, opts ...grpc.CallOption) (*ExplainToolResponse, error)
+	// Tells what ResolveTools answers, whole, at once and then whenever that changes, for whatever cause: the
+	// catalogue, the user's devices, a membership that starts or expires, an Avatar, the chat's log, a TTL that
+	// ran out. The chat's turn is the highest known. Changes that follow each other closely are told as one:
+	// a client that reads slowly gets the newest state, not each one in between. A stream on which nothing
+	// happens carries checkpoints. It ends with the status that ResolveTools would answer: NOT_FOUND when the
+	// user or the device is gone, FAILED_PRECONDITION when the chat ends. While the database cannot be reached
+	// it stays open and silent, without checkpoints, and then goes on with nothing missed.
+	//
+	// To resume, ask with the last revision as at_least_as_fresh: what is told first is whole, and never older.
+	WatchTools(ctx context.Context, in *WatchToolsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchToolsResponse], error)
 }
 
 type entitlementServiceClient struct {
@@ -84,17 +98,39 @@ func (c *entitlementServiceClient) ExplainTool(ctx context.Context, in *ExplainT
 	return out, nil
 }
 
+func (c *entitlementServiceClient) WatchTools(ctx context.Context, in *WatchToolsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchToolsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &EntitlementService_ServiceDesc.Streams[0], EntitlementService_WatchTools_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchToolsRequest, WatchToolsResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type EntitlementService_WatchToolsClient = grpc.ServerStreamingClient[WatchToolsResponse]
+
 // EntitlementServiceServer is the server API for EntitlementService service.
 // All implementations must embed UnimplementedEntitlementServiceServer
 // for forward compatibility.
 //
 // Which tools a conversation may use now, and why not the others.
 //
-// All three RPCs answer from one snapshot of the database and one instant. NOT_FOUND: the user, the device
+// Every answer is that of one state of the database and one instant. NOT_FOUND: the user, the device
 // or a named tool does not exist (another user's private tool does not exist for this one).
 // PERMISSION_DENIED: the device or the chat is another user's. FAILED_PRECONDITION: the chat was ended. A
 // chat that was never created is new: it runs on the default Avatar. A request with a turn higher than the
 // chat's raises the chat's turn; that is stored only while an enabling with a TTL depends on it.
+// UNAVAILABLE: the server cannot tell how fresh its memory is, or cannot read the database. OUT_OF_RANGE and
+// FAILED_PRECONDITION: the revision asked for lies in the future, or is another database's. An answer is
+// whole, or there is none.
 type EntitlementServiceServer interface {
 	// Returns what the model is given (core tools first, then by tool id, byte-wise) and what is withheld.
 	ResolveTools(context.Context, *ResolveToolsRequest) (*ResolveToolsResponse, error)
@@ -102,6 +138,16 @@ type EntitlementServiceServer interface {
 	CheckTool(context.Context, *CheckToolRequest) (*CheckToolResponse, error)
 	// Walks through every rule for one tool, in order, with the rows that each rested on.
 	ExplainTool(context.Context, *ExplainToolRequest) (*ExplainToolResponse, error)
+	// Tells what ResolveTools answers, whole, at once and then whenever that changes, for whatever cause: the
+	// catalogue, the user's devices, a membership that starts or expires, an Avatar, the chat's log, a TTL that
+	// ran out. The chat's turn is the highest known. Changes that follow each other closely are told as one:
+	// a client that reads slowly gets the newest state, not each one in between. A stream on which nothing
+	// happens carries checkpoints. It ends with the status that ResolveTools would answer: NOT_FOUND when the
+	// user or the device is gone, FAILED_PRECONDITION when the chat ends. While the database cannot be reached
+	// it stays open and silent, without checkpoints, and then goes on with nothing missed.
+	//
+	// To resume, ask with the last revision as at_least_as_fresh: what is told first is whole, and never older.
+	WatchTools(*WatchToolsRequest, grpc.ServerStreamingServer[WatchToolsResponse]) error
 	mustEmbedUnimplementedEntitlementServiceServer()
 }
 
@@ -120,6 +166,9 @@ func (UnimplementedEntitlementServiceServer) CheckTool(context.Context, *CheckTo
 }
 func (UnimplementedEntitlementServiceServer) ExplainTool(context.Context, *ExplainToolRequest) (*ExplainToolResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ExplainTool not implemented")
+}
+func (UnimplementedEntitlementServiceServer) WatchTools(*WatchToolsRequest, grpc.ServerStreamingServer[WatchToolsResponse]) error {
+	return status.Error(codes.Unimplemented, "method WatchTools not implemented")
 }
 func (UnimplementedEntitlementServiceServer) mustEmbedUnimplementedEntitlementServiceServer() {}
 func (UnimplementedEntitlementServiceServer) testEmbeddedByValue()                            {}
@@ -196,6 +245,17 @@ func _EntitlementService_ExplainTool_Handler(srv interface{}, ctx context.Contex
 	return interceptor(ctx, in, info, handler)
 }
 
+func _EntitlementService_WatchTools_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchToolsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(EntitlementServiceServer).WatchTools(m, &grpc.GenericServerStream[WatchToolsRequest, WatchToolsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type EntitlementService_WatchToolsServer = grpc.ServerStreamingServer[WatchToolsResponse]
+
 // EntitlementService_ServiceDesc is the grpc.ServiceDesc for EntitlementService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -216,6 +276,12 @@ var EntitlementService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _EntitlementService_ExplainTool_Handler,
 		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "WatchTools",
+			Handler:       _EntitlementService_WatchTools_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "toolgrant/v1/entitlement_service.proto",
 }

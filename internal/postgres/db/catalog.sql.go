@@ -194,8 +194,13 @@ func (q *Queries) DeleteToolType(ctx context.Context, db DBTX, toolTypeID string
 
 const listAvatars = `-- name: ListAvatars :many
 SELECT a.avatar_id, a.title, ARRAY(SELECT t.tool_id FROM avatar_tools t WHERE t.avatar_id = a.avatar_id ORDER BY 1)::text[] AS tool_ids
-FROM avatars a ORDER BY avatar_id
+FROM avatars a WHERE $1::bool OR avatar_id = ANY ($2::text[]) ORDER BY avatar_id
 `
+
+type ListAvatarsParams struct {
+	Every bool
+	Ids   []string
+}
 
 type ListAvatarsRow struct {
 	AvatarID string
@@ -203,8 +208,8 @@ type ListAvatarsRow struct {
 	ToolIds  []string
 }
 
-func (q *Queries) ListAvatars(ctx context.Context, db DBTX) ([]ListAvatarsRow, error) {
-	rows, err := db.Query(ctx, listAvatars)
+func (q *Queries) ListAvatars(ctx context.Context, db DBTX, arg ListAvatarsParams) ([]ListAvatarsRow, error) {
+	rows, err := db.Query(ctx, listAvatars, arg.Every, arg.Ids)
 	if err != nil {
 		return nil, err
 	}
@@ -224,11 +229,18 @@ func (q *Queries) ListAvatars(ctx context.Context, db DBTX) ([]ListAvatarsRow, e
 }
 
 const listDefaultAvatars = `-- name: ListDefaultAvatars :many
-SELECT avatar_id, user_id, device_type_id FROM default_avatars ORDER BY coalesce(user_id, ''), coalesce(device_type_id, '')
+SELECT avatar_id, user_id, device_type_id FROM default_avatars
+WHERE $1::bool OR coalesce(user_id, '*') || ',' || coalesce(device_type_id, '*') = ANY ($2::text[]) ORDER BY coalesce(user_id, ''), coalesce(device_type_id, '')
 `
 
-func (q *Queries) ListDefaultAvatars(ctx context.Context, db DBTX) ([]DefaultAvatar, error) {
-	rows, err := db.Query(ctx, listDefaultAvatars)
+type ListDefaultAvatarsParams struct {
+	Every bool
+	Ids   []string
+}
+
+// The id of a default is made of its user and device type; * is any.
+func (q *Queries) ListDefaultAvatars(ctx context.Context, db DBTX, arg ListDefaultAvatarsParams) ([]DefaultAvatar, error) {
+	rows, err := db.Query(ctx, listDefaultAvatars, arg.Every, arg.Ids)
 	if err != nil {
 		return nil, err
 	}
@@ -249,8 +261,13 @@ func (q *Queries) ListDefaultAvatars(ctx context.Context, db DBTX) ([]DefaultAva
 
 const listDeviceTypes = `-- name: ListDeviceTypes :many
 SELECT d.device_type_id, d.title, d.capabilities, ARRAY(SELECT t.tool_id FROM device_type_tools t WHERE t.device_type_id = d.device_type_id ORDER BY 1)::text[] AS tool_ids
-FROM device_types d ORDER BY device_type_id
+FROM device_types d WHERE $1::bool OR device_type_id = ANY ($2::text[]) ORDER BY device_type_id
 `
+
+type ListDeviceTypesParams struct {
+	Every bool
+	Ids   []string
+}
 
 type ListDeviceTypesRow struct {
 	DeviceTypeID string
@@ -259,8 +276,8 @@ type ListDeviceTypesRow struct {
 	ToolIds      []string
 }
 
-func (q *Queries) ListDeviceTypes(ctx context.Context, db DBTX) ([]ListDeviceTypesRow, error) {
-	rows, err := db.Query(ctx, listDeviceTypes)
+func (q *Queries) ListDeviceTypes(ctx context.Context, db DBTX, arg ListDeviceTypesParams) ([]ListDeviceTypesRow, error) {
+	rows, err := db.Query(ctx, listDeviceTypes, arg.Every, arg.Ids)
 	if err != nil {
 		return nil, err
 	}
@@ -288,8 +305,13 @@ const listGroups = `-- name: ListGroups :many
 SELECT g.group_id, g.title, g.priority,
        ARRAY(SELECT t.tool_id FROM group_tools t WHERE t.group_id = g.group_id AND t.effect = 'GRANT' ORDER BY 1)::text[] AS grant_tool_ids,
        ARRAY(SELECT t.tool_id FROM group_tools t WHERE t.group_id = g.group_id AND t.effect = 'REVOKE' ORDER BY 1)::text[] AS revoke_tool_ids
-FROM groups g ORDER BY group_id
+FROM groups g WHERE $1::bool OR group_id = ANY ($2::text[]) ORDER BY group_id
 `
+
+type ListGroupsParams struct {
+	Every bool
+	Ids   []string
+}
 
 type ListGroupsRow struct {
 	GroupID       string
@@ -299,8 +321,8 @@ type ListGroupsRow struct {
 	RevokeToolIds []string
 }
 
-func (q *Queries) ListGroups(ctx context.Context, db DBTX) ([]ListGroupsRow, error) {
-	rows, err := db.Query(ctx, listGroups)
+func (q *Queries) ListGroups(ctx context.Context, db DBTX, arg ListGroupsParams) ([]ListGroupsRow, error) {
+	rows, err := db.Query(ctx, listGroups, arg.Every, arg.Ids)
 	if err != nil {
 		return nil, err
 	}
@@ -326,11 +348,16 @@ func (q *Queries) ListGroups(ctx context.Context, db DBTX) ([]ListGroupsRow, err
 }
 
 const listMcpServers = `-- name: ListMcpServers :many
-SELECT mcp_server_id, title, transport, endpoint, priority, headers_from_env FROM mcp_servers ORDER BY mcp_server_id
+SELECT mcp_server_id, title, transport, endpoint, priority, headers_from_env FROM mcp_servers WHERE $1::bool OR mcp_server_id = ANY ($2::text[]) ORDER BY mcp_server_id
 `
 
-func (q *Queries) ListMcpServers(ctx context.Context, db DBTX) ([]McpServer, error) {
-	rows, err := db.Query(ctx, listMcpServers)
+type ListMcpServersParams struct {
+	Every bool
+	Ids   []string
+}
+
+func (q *Queries) ListMcpServers(ctx context.Context, db DBTX, arg ListMcpServersParams) ([]McpServer, error) {
+	rows, err := db.Query(ctx, listMcpServers, arg.Every, arg.Ids)
 	if err != nil {
 		return nil, err
 	}
@@ -357,11 +384,18 @@ func (q *Queries) ListMcpServers(ctx context.Context, db DBTX) ([]McpServer, err
 }
 
 const listToolTypes = `-- name: ListToolTypes :many
-SELECT tool_type_id, title, source, tool_class, mcp_server_id, config_schema, input_schema, disabled FROM tool_types ORDER BY tool_type_id
+
+SELECT tool_type_id, title, source, tool_class, mcp_server_id, config_schema, input_schema, disabled FROM tool_types WHERE $1::bool OR tool_type_id = ANY ($2::text[]) ORDER BY tool_type_id
 `
 
-func (q *Queries) ListToolTypes(ctx context.Context, db DBTX) ([]ToolType, error) {
-	rows, err := db.Query(ctx, listToolTypes)
+type ListToolTypesParams struct {
+	Every bool
+	Ids   []string
+}
+
+// The List queries return all objects of a kind, or those of some ids that exist.
+func (q *Queries) ListToolTypes(ctx context.Context, db DBTX, arg ListToolTypesParams) ([]ToolType, error) {
+	rows, err := db.Query(ctx, listToolTypes, arg.Every, arg.Ids)
 	if err != nil {
 		return nil, err
 	}
@@ -393,8 +427,13 @@ const listTools = `-- name: ListTools :many
 SELECT tool_id, tool_type_id, name, title, description, prompt, category, config, status, core, precedence, risk,
        required_capabilities, owner_user_id, keywords, aliases, examples, localized,
        ARRAY(SELECT r.related_tool_id FROM tool_relations r WHERE r.tool_id = t.tool_id ORDER BY 1)::text[] AS related_tool_ids
-FROM tools t ORDER BY tool_id
+FROM tools t WHERE $1::bool OR tool_id = ANY ($2::text[]) ORDER BY tool_id
 `
+
+type ListToolsParams struct {
+	Every bool
+	Ids   []string
+}
 
 type ListToolsRow struct {
 	ToolID               string
@@ -418,8 +457,8 @@ type ListToolsRow struct {
 	RelatedToolIds       []string
 }
 
-func (q *Queries) ListTools(ctx context.Context, db DBTX) ([]ListToolsRow, error) {
-	rows, err := db.Query(ctx, listTools)
+func (q *Queries) ListTools(ctx context.Context, db DBTX, arg ListToolsParams) ([]ListToolsRow, error) {
+	rows, err := db.Query(ctx, listTools, arg.Every, arg.Ids)
 	if err != nil {
 		return nil, err
 	}

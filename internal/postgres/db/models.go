@@ -34,6 +34,12 @@ type Change struct {
 	CreateTime time.Time
 }
 
+// The latest transaction of which changes were deleted.
+type ChangesHorizon struct {
+	Singleton bool
+	Xid       string
+}
+
 // Conversations, with their logs folded.
 type Chat struct {
 	ChatID     string

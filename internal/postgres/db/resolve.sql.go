@@ -64,6 +64,7 @@ func (q *Queries) RecordChange(ctx context.Context, db DBTX, arg RecordChangePar
 const resolveFacts = `-- name: ResolveFacts :one
 SELECT pg_current_snapshot()::text AS snapshot,
        (SELECT version FROM catalog_head)::bigint AS catalog_version,
+       u.user_id AS user_id,
        ARRAY(SELECT d.device_id FROM devices d WHERE d.user_id = u.user_id ORDER BY d.device_id)::text[] AS device_ids,
        ARRAY(SELECT d.device_type_id FROM devices d WHERE d.user_id = u.user_id ORDER BY d.device_id)::text[] AS device_type_ids,
        ARRAY(SELECT m.group_id FROM memberships m WHERE m.user_id = u.user_id ORDER BY m.group_id)::text[] AS group_ids,
@@ -71,20 +72,21 @@ SELECT pg_current_snapshot()::text AS snapshot,
        ARRAY(SELECT coalesce(m.expire_time, '0001-01-01 00:00:00+00') FROM memberships m WHERE m.user_id = u.user_id ORDER BY m.group_id)::timestamptz[] AS expire_times,
        EXISTS (SELECT 1 FROM devices d WHERE d.device_id = $1) AS device_exists,
        c.user_id AS chat_user_id, c.turn AS chat_turn, c.folded AS chat_folded, c.end_time AS chat_end_time
-FROM users u
-LEFT JOIN chats c ON c.chat_id = $2
-WHERE u.user_id = $3
+FROM (SELECT 1) AS one
+LEFT JOIN users u ON u.user_id = $2
+LEFT JOIN chats c ON c.chat_id = $3
 `
 
 type ResolveFactsParams struct {
 	DeviceID string
-	ChatID   string
 	UserID   string
+	ChatID   string
 }
 
 type ResolveFactsRow struct {
 	Snapshot       string
 	CatalogVersion int64
+	UserID         *string
 	DeviceIds      []string
 	DeviceTypeIds  []string
 	GroupIds       []string
@@ -98,13 +100,14 @@ type ResolveFactsRow struct {
 }
 
 // ResolveFacts reads all that one question about a chat rests on, besides the catalogue, in one statement
-// and so from one snapshot. No row: the user does not exist.
+// and so from one snapshot. Either id may be empty, which reads nothing of it.
 func (q *Queries) ResolveFacts(ctx context.Context, db DBTX, arg ResolveFactsParams) (ResolveFactsRow, error) {
-	row := db.QueryRow(ctx, resolveFacts, arg.DeviceID, arg.ChatID, arg.UserID)
+	row := db.QueryRow(ctx, resolveFacts, arg.DeviceID, arg.UserID, arg.ChatID)
 	var i ResolveFactsRow
 	err := row.Scan(
 		&i.Snapshot,
 		&i.CatalogVersion,
+		&i.UserID,
 		&i.DeviceIds,
 		&i.DeviceTypeIds,
 		&i.GroupIds,

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/pprof"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/toolgrant/toolgrant/internal/replica"
+)
+
+// monitor looks several times a second whether questions can be answered, and tells it to gRPC's health
+// service and /readyz.
+type monitor struct {
+	replica *replica.Replica
+	health  *health.Server
+	down    atomic.Pointer[string] // why it is not ready; nil: it is
+}
+
+func (m *monitor) run(ctx context.Context, server *grpc.Server) {
+	ticker := time.NewTicker(200 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			m.check(server)
+		}
+	}
+}
+
+func (m *monitor) check(server *grpc.Server) {
+	state := healthv1.HealthCheckResponse_SERVING
+	if err := m.replica.Check(); err != nil {
+		why := err.Error()
+		m.down.Store(&why)
+		state = healthv1.HealthCheckResponse_NOT_SERVING
+	} else {
+		m.down.Store(nil)
+	}
+	m.health.SetServingStatus("", state)
+	for service := range server.GetServiceInfo() {
+		m.health.SetServingStatus(service, state)
+	}
+}
+
+func (m *monitor) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if why := m.down.Load(); why != nil {
+			http.Error(w, *why, http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = fmt.Fprintln(w, "ready")
+	})
+	return mux
+}

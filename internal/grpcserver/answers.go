@@ -1,0 +1,110 @@
+package grpcserver
+
+import (
+	"time"
+
+	"github.com/maypok86/otter/v2"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/proto"
+
+	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
+	"github.com/toolgrant/toolgrant/internal/availability"
+	"github.com/toolgrant/toolgrant/internal/effective"
+	"github.com/toolgrant/toolgrant/internal/enable"
+	"github.com/toolgrant/toolgrant/internal/id"
+	"github.com/toolgrant/toolgrant/internal/replica"
+)
+
+// answers keeps answers of ResolveTools, encoded, each with what it rests on: an answer holds as long as that
+// is what the replica has. So nobody has to find and drop answers when something changes.
+type answers struct {
+	cache *otter.Cache[answerKey, *answer]
+}
+
+type answerKey struct {
+	user   id.User
+	chat   string
+	device id.Device
+	view   toolgrantv1.ToolView
+}
+
+// answer is an answer but for its revision.
+type answer struct {
+	basis
+	body mem.SliceBuffer
+}
+
+// basis is what an answer rests on.
+type basis struct {
+	world       *effective.World
+	user        *availability.User
+	chat        *enable.Chat
+	turn        int32
+	needsTurn   bool // whether another turn could make another answer
+	from, until time.Time
+}
+
+func newBasis(f *replica.Facts, q *effective.Question) basis {
+	b := basis{world: f.World, user: f.User, chat: f.Chat, turn: q.Turn, needsTurn: q.Chat.HasTTL(), from: q.Now}
+	b.until = q.User.NextChange(q.Now)
+	return b
+}
+
+// holds tells whether a question has the same answer.
+func (b *basis) holds(f *replica.Facts, q *effective.Question) bool {
+	return b.world == f.World && b.user == f.User && b.chat == f.Chat && (b.turn == q.Turn || !b.needsTurn) &&
+		!q.Now.Before(b.from) && (b.until.IsZero() || q.Now.Before(b.until))
+}
+
+func newAnswers(maxBytes uint64) *answers {
+	return &answers{cache: otter.Must(&otter.Options[answerKey, *answer]{
+		MaximumWeight: maxBytes,
+		Weigher: func(k answerKey, a *answer) uint32 {
+			const entry = 512 // with what the cache adds
+			return uint32(entry + len(k.user) + len(k.chat) + len(k.device) + cap(a.body))
+		},
+	})}
+}
+
+// of returns the answer to a question, which it keeps.
+func (a *answers) of(f *replica.Facts, q *effective.Question, chat string, view toolgrantv1.ToolView) (*answer, error) {
+	key := answerKey{q.User.ID, chat, q.Surface.Device, view}
+	if held, ok := a.cache.GetIfPresent(key); ok && held.holds(f, q) {
+		return held, nil
+	}
+	made, err := newAnswer(f, q, view)
+	if err == nil {
+		a.cache.Set(key, made)
+	}
+	return made, err
+}
+
+// newAnswer resolves and encodes.
+func newAnswer(f *replica.Facts, q *effective.Question, view toolgrantv1.ToolView) (*answer, error) {
+	resolved := f.World.Resolve(*q)
+	response := &toolgrantv1.ResolveToolsResponse{
+		ActiveAvatarIds: strings(resolved.Enable.ActiveAvatars),
+		NewChat:         f.Chat == nil,
+	}
+	for n := range resolved.Effective.EachSet() {
+		tool, err := effectiveToProto(f.World, resolved, n, view)
+		if err != nil {
+			return nil, err
+		}
+		response.Tools = append(response.Tools, tool)
+	}
+	for _, w := range resolved.Withheld() {
+		response.Withheld = append(response.Withheld, withheldToProto(w))
+	}
+	body, err := proto.Marshal(response)
+	return &answer{newBasis(f, q), body}, err
+}
+
+// message is the answer with the revision that it is complete through.
+func (a *answer) message(f *replica.Facts) encoded {
+	tail := appendString(make([]byte, 0, len(f.Token)+8), revisionField, f.Token)
+	if f.Stale {
+		tail = appendTrue(tail, staleField)
+	}
+	return encoded{a.body, mem.SliceBuffer(tail)}
+}

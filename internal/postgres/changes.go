@@ -1,0 +1,120 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/toolgrant/toolgrant/internal/id"
+	"github.com/toolgrant/toolgrant/internal/postgres/db"
+	"github.com/toolgrant/toolgrant/internal/replica"
+	"github.com/toolgrant/toolgrant/internal/revision"
+)
+
+// maxChanges bounds what is read of the changes at once. Who missed more reads everything anew.
+const maxChanges = 50_000
+
+// changes is what was committed between two snapshots of the database.
+type changes struct {
+	revision revision.Revision // the later snapshot
+	version  int64             // the catalogue's version in it
+	lost     bool              // not all is known: anything may have changed
+	ids      map[string][]string
+}
+
+// Kinds of changed objects that are not the catalogue's.
+const (
+	kindUser = "user"
+	kindChat = "chat"
+)
+
+// touchesCatalog tells whether the compiled catalogue may differ.
+func (c *changes) touchesCatalog() bool {
+	for kind := range c.ids {
+		if kind != kindUser && kind != kindChat {
+			return true
+		}
+	}
+	return c.lost
+}
+
+// changesSince reads what was changed since a revision; since the zero revision that is lost.
+//
+// The revision is a snapshot, so what is new is what this statement sees and the snapshot did not. A writer
+// that was in progress at the snapshot is looked up by its number, however late it commits and whatever
+// committed before it: no change is ever passed over. Some may have been deleted meanwhile, if they are
+// older than the server keeps them (changes_horizon); then the answer is that changes are lost.
+func (s *Store) changesSince(ctx context.Context, tx db.DBTX, since revision.Revision) (changes, error) {
+	inProgress := make([]string, len(since.InProgress))
+	for i, xid := range since.InProgress {
+		inProgress[i] = strconv.FormatUint(xid, 10)
+	}
+	atMost := int32(maxChanges)
+	if since.Xmax == 0 {
+		atMost = 0
+	}
+	row, err := s.queries.ChangesSince(ctx, tx, db.ChangesSinceParams{
+		Xmax: strconv.FormatUint(since.Xmax, 10), InProgress: inProgress, AtMost: atMost})
+	if err != nil {
+		return changes{}, err
+	}
+	c := changes{version: row.CatalogVersion, ids: map[string][]string{}}
+	if c.revision, err = s.readRevision(row.Snapshot); err != nil {
+		return changes{}, err
+	}
+	horizon, err := strconv.ParseUint(row.Horizon, 10, 64)
+	if err != nil {
+		return changes{}, err
+	}
+	// A database that went back in time was restored from a backup.
+	if row.RowsRead >= atMost || horizon >= since.Xmin || c.revision.Xmax < since.Xmax {
+		c.lost = true
+		return c, nil
+	}
+	for _, text := range row.KindsAndIds {
+		kind, name, ok := strings.Cut(text, " ")
+		if !ok {
+			return changes{}, fmt.Errorf("not a change: %q", text)
+		}
+		c.ids[kind] = append(c.ids[kind], name)
+	}
+	return c, nil
+}
+
+// Changes implements replica.Source.
+func (s *Store) Changes(ctx context.Context, since revision.Revision) (replica.Delta, error) {
+	found, err := s.changesSince(ctx, s.pool, since)
+	if err != nil {
+		return replica.Delta{}, translate(err)
+	}
+	held := s.compiled.Load()
+	if held == nil || held.version != found.version {
+		err = s.readSnapshot(ctx, func(tx pgx.Tx) error {
+			if found, err = s.changesSince(ctx, tx, since); err != nil {
+				return err
+			}
+			held, err = s.catalogAt(ctx, tx)
+			return err
+		})
+		if err != nil {
+			return replica.Delta{}, err
+		}
+	}
+	return replica.Delta{Revision: found.revision, Version: found.version, World: held.world, Lost: found.lost,
+		Users: as[id.User](found.ids[kindUser]), Chats: as[id.Chat](found.ids[kindChat])}, nil
+}
+
+// PruneChanges deletes the changes that are older than an instant, some at a time.
+func (s *Store) PruneChanges(ctx context.Context, before time.Time) error {
+	const batch = 10_000
+	for {
+		pruned, err := s.queries.PruneChanges(ctx, s.pool, db.PruneChangesParams{Before: before, AtMost: batch})
+		if err != nil || pruned < batch {
+			return translate(err)
+		}
+	}
+}

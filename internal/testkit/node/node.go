@@ -1,0 +1,90 @@
+// Package node serves a database as one of the nodes of a service, in the process of a test.
+package node
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/toolgrant/toolgrant/internal/grpcserver"
+	"github.com/toolgrant/toolgrant/internal/postgres"
+	"github.com/toolgrant/toolgrant/internal/replica"
+	"github.com/toolgrant/toolgrant/internal/testkit"
+)
+
+// Options may be left out.
+type Options struct {
+	Now                func() time.Time
+	MaxStaleness       time.Duration // default: 1 s
+	CheckpointInterval time.Duration // default: 1 min
+	// Source stands between the replica and the store, to slow it down or let it fail.
+	Source func(*postgres.Store) replica.Source
+	// Forgetful nodes do not look at once for what they wrote themselves.
+	Forgetful bool
+}
+
+// Node is a running node. It stops when the test ends.
+type Node struct {
+	Store   *postgres.Store
+	Replica *replica.Replica
+	Address string
+	Conn    *grpc.ClientConn
+}
+
+// Start serves a database on a loopback port.
+func Start(t testing.TB, url string, o Options) *Node {
+	t.Helper()
+	if o.MaxStaleness == 0 {
+		o.MaxStaleness = time.Second
+	}
+	if o.CheckpointInterval == 0 {
+		o.CheckpointInterval = time.Minute
+	}
+	if o.Source == nil {
+		o.Source = func(s *postgres.Store) replica.Source { return s }
+	}
+	logger := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	ctx := testkit.Context(t)
+	store, err := postgres.Open(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(store.Close)
+	const cacheBytes = 64 << 20
+	memory, err := replica.New(ctx, replica.Options{Source: o.Source(store), Logger: logger, MaxStaleness: o.MaxStaleness,
+		CacheBytes: cacheBytes, Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !o.Forgetful {
+		store.OnCommit(func(ctx context.Context) { _ = memory.CatchUp(ctx) })
+	}
+	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Logger: logger, AnswerBytes: cacheBytes,
+		CheckpointInterval: o.CheckpointInterval, Now: o.Now})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var group sync.WaitGroup
+	group.Go(func() { memory.Run(running) })
+	group.Go(func() { _ = server.Serve(listener) })
+	t.Cleanup(func() {
+		stop()
+		server.Stop()
+		group.Wait()
+	})
+	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return &Node{Store: store, Replica: memory, Address: listener.Addr().String(), Conn: conn}
+}
