@@ -65,7 +65,7 @@ lint: $(GOLANGCI_LINT) $(BUF) $(PROTOVALIDATE) ## Check Go code (vet, gofmt, imp
 	$(BUF) format --diff --exit-code proto
 
 .PHONY: verify
-verify: lint verify/generated verify/migrations ## All checks but the tests: lint, generated code up to date, migrations unchanged
+verify: lint verify/generated verify/sql verify/breaking verify/migrations ## All checks but the tests: lint, generated code up to date, queries, clients not broken, migrations unchanged
 
 # Compared with the index: `git add` what was generated, and verify is content.
 .PHONY: verify/generated
@@ -77,9 +77,21 @@ verify/generated: generate $(SQLC)
 		printf 'generated, but not in git:\n%s\n' "$$untracked" >&2; exit 1; \
 	fi
 
+.PHONY: verify/sql
+verify/sql: $(SQLC) postgres
+	go run ./tools/withdb $(SQLC) vet
+
+.PHONY: verify/breaking
+verify/breaking: $(BUF) $(PROTOVALIDATE)
+	@tools/verify-breaking $(BUF)
+
 .PHONY: verify/migrations
 verify/migrations:
 	@tools/verify-migrations
+
+.PHONY: checksums
+checksums: ## Record new migrations in sql/schema/checksums.txt, so that they never change
+	@tools/verify-migrations add
 
 .PHONY: postgres
 postgres:
