@@ -29,7 +29,7 @@ func (s *Store) CreateChat(ctx context.Context, chat id.Chat, user id.User, surf
 		} else if !errors.Is(err, pgx.ErrNoRows) {
 			return err
 		}
-		row, err := s.facts(ctx, tx, chat, user, surface)
+		row, err := s.facts(ctx, tx, chat, user)
 		if err != nil {
 			return err
 		}
@@ -38,7 +38,7 @@ func (s *Store) CreateChat(ctx context.Context, chat id.Chat, user id.User, surf
 		if err != nil {
 			return err
 		}
-		facts, err := row.of(world)
+		facts, err := s.on(ctx, tx, row, world, surface)
 		if err != nil {
 			return err
 		}

@@ -80,19 +80,20 @@ func (s *Store) usersOf(ctx context.Context, tx pgx.Tx, names []string) ([]avail
 	if len(names) == 0 {
 		return nil, nil
 	}
-	rows, err := s.queries.ListUsers(ctx, tx, db.ListUsersParams{UserIds: names, AtMost: math.MaxInt32})
+	rows, err := s.queries.ListUsers(ctx, tx, names)
 	return usersFromRows(rows), err
 }
 
 // usersAfter reads the users after one, at most so many.
 func (s *Store) usersAfter(ctx context.Context, tx pgx.Tx, after id.User, atMost int32) ([]availability.User, error) {
-	rows, err := s.queries.ListUsers(ctx, tx, db.ListUsersParams{After: string(after), AtMost: atMost})
+	rows, err := s.queries.ListUsersAfter(ctx, tx, db.ListUsersAfterParams{After: string(after), AtMost: atMost})
 	return usersFromRows(rows), err
 }
 
-func usersFromRows(rows []db.ListUsersRow) []availability.User {
+func usersFromRows[Row db.ListUsersRow | db.ListUsersAfterRow](rows []Row) []availability.User {
 	users := make([]availability.User, len(rows))
 	for i, row := range rows {
+		row := db.ListUsersRow(row)
 		users[i] = *userFromRow(id.User(row.UserID), row.DeviceIds, row.DeviceTypeIds, row.GroupIds, row.StartTimes, row.ExpireTimes)
 	}
 	return users

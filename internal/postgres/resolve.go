@@ -1,9 +1,11 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,14 +22,14 @@ import (
 // Facts reads all that a question about a chat rests on. Where the compiled catalogue is current that is one
 // statement; otherwise all is read in one snapshot.
 func (s *Store) Facts(ctx context.Context, chat id.Chat, user id.User, surface availability.Surface) (effective.Facts, error) {
-	row, err := s.facts(ctx, s.pool, chat, user, surface)
+	row, err := s.facts(ctx, s.pool, chat, user)
 	if err != nil {
 		return effective.Facts{}, translate(err)
 	}
 	held := s.compiled.Load()
 	if held == nil || held.version != row.version {
 		err = s.readSnapshot(ctx, func(tx pgx.Tx) error {
-			if row, err = s.facts(ctx, tx, chat, user, surface); err != nil {
+			if row, err = s.facts(ctx, tx, chat, user); err != nil {
 				return err
 			}
 			held, err = s.catalogAt(ctx, tx)
@@ -37,40 +39,45 @@ func (s *Store) Facts(ctx context.Context, chat id.Chat, user id.User, surface a
 			return effective.Facts{}, err
 		}
 	}
-	return row.of(held.world)
+	return s.on(ctx, s.pool, row, held.world, surface)
+}
+
+// on returns facts as a question about a surface rests on them.
+func (s *Store) on(ctx context.Context, tx db.DBTX, f facts, world *effective.World, surface availability.Surface) (effective.Facts, error) {
+	if f.user == nil {
+		return effective.Facts{}, fault.Missing("user", string(f.name))
+	}
+	q := effective.Facts{World: world, User: f.user, Chat: f.chat, Revision: f.revision}
+	var err error
+	if _, own := f.user.Device(surface.Device); own {
+		q.DeviceExists = true
+	} else if !surface.IsWeb() {
+		q.DeviceExists, err = s.queries.DeviceExists(ctx, tx, string(surface.Device))
+	}
+	return q, translate(err)
 }
 
 // UserAndChat implements replica.Source.
 func (s *Store) UserAndChat(ctx context.Context, user id.User, chat id.Chat) (*availability.User, *enable.Chat, int64, error) {
-	row, err := s.facts(ctx, s.pool, chat, user, availability.Web)
+	row, err := s.facts(ctx, s.pool, chat, user)
 	return row.user, row.chat, row.version, translate(err)
 }
 
 // facts is what one statement reads.
 type facts struct {
-	name         id.User
-	user         *availability.User // nil: there is none
-	chat         *enable.Chat       // nil: never created
-	deviceExists bool
-	version      int64 // of the catalogue
-	revision     revision.Revision
+	name     id.User
+	user     *availability.User // nil: there is none
+	chat     *enable.Chat       // nil: never created
+	version  int64              // of the catalogue
+	revision revision.Revision
 }
 
-// of returns the facts as a question about the user rests on them.
-func (f *facts) of(world *effective.World) (effective.Facts, error) {
-	if f.user == nil {
-		return effective.Facts{}, fault.Missing("user", string(f.name))
-	}
-	return effective.Facts{World: world, User: f.user, Chat: f.chat, DeviceExists: f.deviceExists, Revision: f.revision}, nil
-}
-
-func (s *Store) facts(ctx context.Context, tx db.DBTX, chat id.Chat, user id.User, surface availability.Surface) (facts, error) {
-	row, err := s.queries.ResolveFacts(ctx, tx, db.ResolveFactsParams{
-		ChatID: string(chat), UserID: string(user), DeviceID: string(surface.Device)})
+func (s *Store) facts(ctx context.Context, tx db.DBTX, chat id.Chat, user id.User) (facts, error) {
+	row, err := s.queries.ResolveFacts(ctx, tx, db.ResolveFactsParams{ChatID: string(chat), UserID: string(user)})
 	if err != nil {
 		return facts{}, err
 	}
-	f := facts{name: user, deviceExists: row.DeviceExists, version: row.CatalogVersion}
+	f := facts{name: user, version: row.CatalogVersion}
 	if row.UserID != nil {
 		f.user = userFromRow(user, row.DeviceIds, row.DeviceTypeIds, row.GroupIds, row.StartTimes, row.ExpireTimes)
 	}
@@ -95,6 +102,8 @@ func userFromRow(user id.User, devices, deviceTypes, groups []string, starts, ex
 	for i := range groups {
 		u.Memberships = append(u.Memberships, availability.Membership{Group: id.Group(groups[i]), Start: instant(starts[i]), Expire: instant(expires[i])})
 	}
+	slices.SortFunc(u.Devices, func(a, b availability.Device) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(u.Memberships, func(a, b availability.Membership) int { return cmp.Compare(a.Group, b.Group) })
 	return u
 }
 

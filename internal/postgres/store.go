@@ -36,6 +36,8 @@ func Open(ctx context.Context, url string) (*Store, error) {
 		return nil, hideURL(err)
 	}
 	limitConnecting(config.ConnConfig)
+	// All queries look up by key, so that planning them anew for each key takes longer than it saves.
+	config.ConnConfig.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, err

@@ -4,9 +4,9 @@
 -- Each branch reads at_most rows; if as many were read, there may be more.
 -- name: ChangesSince :one
 WITH later AS MATERIALIZED (
-    (SELECT kind, object_id FROM changes WHERE xid >= (@xmax::text)::xid8 LIMIT @at_most::int)
+    (SELECT kind, object_id FROM changes WHERE xid >= (@xmax::text)::xid8 ORDER BY xid LIMIT @at_most::int)
     UNION ALL
-    (SELECT kind, object_id FROM changes WHERE xid = ANY ((@in_progress::text[])::xid8[]) LIMIT @at_most)
+    (SELECT kind, object_id FROM changes WHERE xid = ANY ((@in_progress::text[])::xid8[]) ORDER BY xid LIMIT @at_most)
 )
 SELECT pg_current_snapshot()::text AS snapshot,
        (SELECT version FROM catalog_head)::bigint AS catalog_version,

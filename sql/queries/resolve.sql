@@ -4,16 +4,22 @@
 SELECT pg_current_snapshot()::text AS snapshot,
        (SELECT version FROM catalog_head)::bigint AS catalog_version,
        u.user_id AS user_id,
-       ARRAY(SELECT d.device_id FROM devices d WHERE d.user_id = u.user_id ORDER BY d.device_id)::text[] AS device_ids,
-       ARRAY(SELECT d.device_type_id FROM devices d WHERE d.user_id = u.user_id ORDER BY d.device_id)::text[] AS device_type_ids,
-       ARRAY(SELECT m.group_id FROM memberships m WHERE m.user_id = u.user_id ORDER BY m.group_id)::text[] AS group_ids,
-       ARRAY(SELECT coalesce(m.start_time, '0001-01-01 00:00:00+00') FROM memberships m WHERE m.user_id = u.user_id ORDER BY m.group_id)::timestamptz[] AS start_times,
-       ARRAY(SELECT coalesce(m.expire_time, '0001-01-01 00:00:00+00') FROM memberships m WHERE m.user_id = u.user_id ORDER BY m.group_id)::timestamptz[] AS expire_times,
-       EXISTS (SELECT 1 FROM devices d WHERE d.device_id = @device_id) AS device_exists,
+       d.ids::text[] AS device_ids, d.type_ids::text[] AS device_type_ids,
+       m.group_ids::text[] AS group_ids, m.start_times::timestamptz[] AS start_times, m.expire_times::timestamptz[] AS expire_times,
        c.user_id AS chat_user_id, c.turn AS chat_turn, c.folded AS chat_folded, c.end_time AS chat_end_time
 FROM (SELECT 1) AS one
 LEFT JOIN users u ON u.user_id = @user_id
-LEFT JOIN chats c ON c.chat_id = @chat_id;
+LEFT JOIN chats c ON c.chat_id = @chat_id
+LEFT JOIN LATERAL (
+    SELECT array_agg(device_id) AS ids, array_agg(device_type_id) AS type_ids FROM devices WHERE devices.user_id = u.user_id) AS d ON true
+LEFT JOIN LATERAL (
+    SELECT array_agg(group_id) AS group_ids,
+           array_agg(coalesce(start_time, '0001-01-01 00:00:00+00')) AS start_times,
+           array_agg(coalesce(expire_time, '0001-01-01 00:00:00+00')) AS expire_times
+    FROM memberships WHERE memberships.user_id = u.user_id) AS m ON true;
+
+-- name: DeviceExists :one
+SELECT EXISTS (SELECT 1 FROM devices WHERE device_id = @device_id);
 
 -- AdvanceChatTurn raises a chat's turn; no row changes if it is as high already.
 -- name: AdvanceChatTurn :execrows

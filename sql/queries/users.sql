@@ -1,14 +1,31 @@
--- ListUsers returns the users of the given ids; of all ids after one, at most so many, if none are given.
 -- name: ListUsers :many
 SELECT u.user_id,
-       ARRAY(SELECT d.device_id FROM devices d WHERE d.user_id = u.user_id ORDER BY d.device_id)::text[] AS device_ids,
-       ARRAY(SELECT d.device_type_id FROM devices d WHERE d.user_id = u.user_id ORDER BY d.device_id)::text[] AS device_type_ids,
-       ARRAY(SELECT m.group_id FROM memberships m WHERE m.user_id = u.user_id ORDER BY m.group_id)::text[] AS group_ids,
-       ARRAY(SELECT coalesce(m.start_time, '0001-01-01 00:00:00+00') FROM memberships m WHERE m.user_id = u.user_id ORDER BY m.group_id)::timestamptz[] AS start_times,
-       ARRAY(SELECT coalesce(m.expire_time, '0001-01-01 00:00:00+00') FROM memberships m WHERE m.user_id = u.user_id ORDER BY m.group_id)::timestamptz[] AS expire_times
+       d.ids::text[] AS device_ids, d.type_ids::text[] AS device_type_ids,
+       m.group_ids::text[] AS group_ids, m.start_times::timestamptz[] AS start_times, m.expire_times::timestamptz[] AS expire_times
 FROM users u
-WHERE (sqlc.narg(user_ids)::text[] IS NULL OR u.user_id = ANY (sqlc.narg(user_ids)::text[])) AND u.user_id > @after::text
-ORDER BY u.user_id LIMIT @at_most;
+LEFT JOIN LATERAL (
+    SELECT array_agg(device_id) AS ids, array_agg(device_type_id) AS type_ids FROM devices WHERE devices.user_id = u.user_id) AS d ON true
+LEFT JOIN LATERAL (
+    SELECT array_agg(group_id) AS group_ids,
+           array_agg(coalesce(start_time, '0001-01-01 00:00:00+00')) AS start_times,
+           array_agg(coalesce(expire_time, '0001-01-01 00:00:00+00')) AS expire_times
+    FROM memberships WHERE memberships.user_id = u.user_id) AS m ON true
+WHERE u.user_id = ANY (@user_ids::text[]) ORDER BY u.user_id;
+
+-- ListUsersAfter returns users in the order of their ids.
+-- name: ListUsersAfter :many
+SELECT u.user_id,
+       d.ids::text[] AS device_ids, d.type_ids::text[] AS device_type_ids,
+       m.group_ids::text[] AS group_ids, m.start_times::timestamptz[] AS start_times, m.expire_times::timestamptz[] AS expire_times
+FROM users u
+LEFT JOIN LATERAL (
+    SELECT array_agg(device_id) AS ids, array_agg(device_type_id) AS type_ids FROM devices WHERE devices.user_id = u.user_id) AS d ON true
+LEFT JOIN LATERAL (
+    SELECT array_agg(group_id) AS group_ids,
+           array_agg(coalesce(start_time, '0001-01-01 00:00:00+00')) AS start_times,
+           array_agg(coalesce(expire_time, '0001-01-01 00:00:00+00')) AS expire_times
+    FROM memberships WHERE memberships.user_id = u.user_id) AS m ON true
+WHERE u.user_id > @after::text ORDER BY u.user_id LIMIT @at_most;
 
 -- DeviceOwners returns who owns those of the devices that exist.
 -- name: DeviceOwners :many

@@ -12,9 +12,9 @@ import (
 
 const changesSince = `-- name: ChangesSince :one
 WITH later AS MATERIALIZED (
-    (SELECT kind, object_id FROM changes WHERE xid >= ($1::text)::xid8 LIMIT $2::int)
+    (SELECT kind, object_id FROM changes WHERE xid >= ($1::text)::xid8 ORDER BY xid LIMIT $2::int)
     UNION ALL
-    (SELECT kind, object_id FROM changes WHERE xid = ANY (($3::text[])::xid8[]) LIMIT $2)
+    (SELECT kind, object_id FROM changes WHERE xid = ANY (($3::text[])::xid8[]) ORDER BY xid LIMIT $2)
 )
 SELECT pg_current_snapshot()::text AS snapshot,
        (SELECT version FROM catalog_head)::bigint AS catalog_version,

@@ -46,6 +46,17 @@ func (q *Queries) DatabaseIdentity(ctx context.Context, db DBTX) (DatabaseIdenti
 	return i, err
 }
 
+const deviceExists = `-- name: DeviceExists :one
+SELECT EXISTS (SELECT 1 FROM devices WHERE device_id = $1)
+`
+
+func (q *Queries) DeviceExists(ctx context.Context, db DBTX, deviceID string) (bool, error) {
+	row := db.QueryRow(ctx, deviceExists, deviceID)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
 const recordChange = `-- name: RecordChange :exec
 INSERT INTO changes (kind, object_id) VALUES ($1, $2)
 `
@@ -65,22 +76,24 @@ const resolveFacts = `-- name: ResolveFacts :one
 SELECT pg_current_snapshot()::text AS snapshot,
        (SELECT version FROM catalog_head)::bigint AS catalog_version,
        u.user_id AS user_id,
-       ARRAY(SELECT d.device_id FROM devices d WHERE d.user_id = u.user_id ORDER BY d.device_id)::text[] AS device_ids,
-       ARRAY(SELECT d.device_type_id FROM devices d WHERE d.user_id = u.user_id ORDER BY d.device_id)::text[] AS device_type_ids,
-       ARRAY(SELECT m.group_id FROM memberships m WHERE m.user_id = u.user_id ORDER BY m.group_id)::text[] AS group_ids,
-       ARRAY(SELECT coalesce(m.start_time, '0001-01-01 00:00:00+00') FROM memberships m WHERE m.user_id = u.user_id ORDER BY m.group_id)::timestamptz[] AS start_times,
-       ARRAY(SELECT coalesce(m.expire_time, '0001-01-01 00:00:00+00') FROM memberships m WHERE m.user_id = u.user_id ORDER BY m.group_id)::timestamptz[] AS expire_times,
-       EXISTS (SELECT 1 FROM devices d WHERE d.device_id = $1) AS device_exists,
+       d.ids::text[] AS device_ids, d.type_ids::text[] AS device_type_ids,
+       m.group_ids::text[] AS group_ids, m.start_times::timestamptz[] AS start_times, m.expire_times::timestamptz[] AS expire_times,
        c.user_id AS chat_user_id, c.turn AS chat_turn, c.folded AS chat_folded, c.end_time AS chat_end_time
 FROM (SELECT 1) AS one
-LEFT JOIN users u ON u.user_id = $2
-LEFT JOIN chats c ON c.chat_id = $3
+LEFT JOIN users u ON u.user_id = $1
+LEFT JOIN chats c ON c.chat_id = $2
+LEFT JOIN LATERAL (
+    SELECT array_agg(device_id) AS ids, array_agg(device_type_id) AS type_ids FROM devices WHERE devices.user_id = u.user_id) AS d ON true
+LEFT JOIN LATERAL (
+    SELECT array_agg(group_id) AS group_ids,
+           array_agg(coalesce(start_time, '0001-01-01 00:00:00+00')) AS start_times,
+           array_agg(coalesce(expire_time, '0001-01-01 00:00:00+00')) AS expire_times
+    FROM memberships WHERE memberships.user_id = u.user_id) AS m ON true
 `
 
 type ResolveFactsParams struct {
-	DeviceID string
-	UserID   string
-	ChatID   string
+	UserID string
+	ChatID string
 }
 
 type ResolveFactsRow struct {
@@ -92,7 +105,6 @@ type ResolveFactsRow struct {
 	GroupIds       []string
 	StartTimes     []time.Time
 	ExpireTimes    []time.Time
-	DeviceExists   bool
 	ChatUserID     *string
 	ChatTurn       *int32
 	ChatFolded     []byte
@@ -102,7 +114,7 @@ type ResolveFactsRow struct {
 // ResolveFacts reads all that one question about a chat rests on, besides the catalogue, in one statement
 // and so from one snapshot. Either id may be empty, which reads nothing of it.
 func (q *Queries) ResolveFacts(ctx context.Context, db DBTX, arg ResolveFactsParams) (ResolveFactsRow, error) {
-	row := db.QueryRow(ctx, resolveFacts, arg.DeviceID, arg.UserID, arg.ChatID)
+	row := db.QueryRow(ctx, resolveFacts, arg.UserID, arg.ChatID)
 	var i ResolveFactsRow
 	err := row.Scan(
 		&i.Snapshot,
@@ -113,7 +125,6 @@ func (q *Queries) ResolveFacts(ctx context.Context, db DBTX, arg ResolveFactsPar
 		&i.GroupIds,
 		&i.StartTimes,
 		&i.ExpireTimes,
-		&i.DeviceExists,
 		&i.ChatUserID,
 		&i.ChatTurn,
 		&i.ChatFolded,

@@ -106,21 +106,18 @@ func (q *Queries) DeviceOwners(ctx context.Context, db DBTX, deviceIds []string)
 
 const listUsers = `-- name: ListUsers :many
 SELECT u.user_id,
-       ARRAY(SELECT d.device_id FROM devices d WHERE d.user_id = u.user_id ORDER BY d.device_id)::text[] AS device_ids,
-       ARRAY(SELECT d.device_type_id FROM devices d WHERE d.user_id = u.user_id ORDER BY d.device_id)::text[] AS device_type_ids,
-       ARRAY(SELECT m.group_id FROM memberships m WHERE m.user_id = u.user_id ORDER BY m.group_id)::text[] AS group_ids,
-       ARRAY(SELECT coalesce(m.start_time, '0001-01-01 00:00:00+00') FROM memberships m WHERE m.user_id = u.user_id ORDER BY m.group_id)::timestamptz[] AS start_times,
-       ARRAY(SELECT coalesce(m.expire_time, '0001-01-01 00:00:00+00') FROM memberships m WHERE m.user_id = u.user_id ORDER BY m.group_id)::timestamptz[] AS expire_times
+       d.ids::text[] AS device_ids, d.type_ids::text[] AS device_type_ids,
+       m.group_ids::text[] AS group_ids, m.start_times::timestamptz[] AS start_times, m.expire_times::timestamptz[] AS expire_times
 FROM users u
-WHERE ($1::text[] IS NULL OR u.user_id = ANY ($1::text[])) AND u.user_id > $2::text
-ORDER BY u.user_id LIMIT $3
+LEFT JOIN LATERAL (
+    SELECT array_agg(device_id) AS ids, array_agg(device_type_id) AS type_ids FROM devices WHERE devices.user_id = u.user_id) AS d ON true
+LEFT JOIN LATERAL (
+    SELECT array_agg(group_id) AS group_ids,
+           array_agg(coalesce(start_time, '0001-01-01 00:00:00+00')) AS start_times,
+           array_agg(coalesce(expire_time, '0001-01-01 00:00:00+00')) AS expire_times
+    FROM memberships WHERE memberships.user_id = u.user_id) AS m ON true
+WHERE u.user_id = ANY ($1::text[]) ORDER BY u.user_id
 `
-
-type ListUsersParams struct {
-	UserIds []string
-	After   string
-	AtMost  int32
-}
 
 type ListUsersRow struct {
 	UserID        string
@@ -131,9 +128,8 @@ type ListUsersRow struct {
 	ExpireTimes   []time.Time
 }
 
-// ListUsers returns the users of the given ids; of all ids after one, at most so many, if none are given.
-func (q *Queries) ListUsers(ctx context.Context, db DBTX, arg ListUsersParams) ([]ListUsersRow, error) {
-	rows, err := db.Query(ctx, listUsers, arg.UserIds, arg.After, arg.AtMost)
+func (q *Queries) ListUsers(ctx context.Context, db DBTX, userIds []string) ([]ListUsersRow, error) {
+	rows, err := db.Query(ctx, listUsers, userIds)
 	if err != nil {
 		return nil, err
 	}
@@ -141,6 +137,63 @@ func (q *Queries) ListUsers(ctx context.Context, db DBTX, arg ListUsersParams) (
 	var items []ListUsersRow
 	for rows.Next() {
 		var i ListUsersRow
+		if err := rows.Scan(
+			&i.UserID,
+			&i.DeviceIds,
+			&i.DeviceTypeIds,
+			&i.GroupIds,
+			&i.StartTimes,
+			&i.ExpireTimes,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listUsersAfter = `-- name: ListUsersAfter :many
+SELECT u.user_id,
+       d.ids::text[] AS device_ids, d.type_ids::text[] AS device_type_ids,
+       m.group_ids::text[] AS group_ids, m.start_times::timestamptz[] AS start_times, m.expire_times::timestamptz[] AS expire_times
+FROM users u
+LEFT JOIN LATERAL (
+    SELECT array_agg(device_id) AS ids, array_agg(device_type_id) AS type_ids FROM devices WHERE devices.user_id = u.user_id) AS d ON true
+LEFT JOIN LATERAL (
+    SELECT array_agg(group_id) AS group_ids,
+           array_agg(coalesce(start_time, '0001-01-01 00:00:00+00')) AS start_times,
+           array_agg(coalesce(expire_time, '0001-01-01 00:00:00+00')) AS expire_times
+    FROM memberships WHERE memberships.user_id = u.user_id) AS m ON true
+WHERE u.user_id > $1::text ORDER BY u.user_id LIMIT $2
+`
+
+type ListUsersAfterParams struct {
+	After  string
+	AtMost int32
+}
+
+type ListUsersAfterRow struct {
+	UserID        string
+	DeviceIds     []string
+	DeviceTypeIds []string
+	GroupIds      []string
+	StartTimes    []time.Time
+	ExpireTimes   []time.Time
+}
+
+// ListUsersAfter returns users in the order of their ids.
+func (q *Queries) ListUsersAfter(ctx context.Context, db DBTX, arg ListUsersAfterParams) ([]ListUsersAfterRow, error) {
+	rows, err := db.Query(ctx, listUsersAfter, arg.After, arg.AtMost)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListUsersAfterRow
+	for rows.Next() {
+		var i ListUsersAfterRow
 		if err := rows.Scan(
 			&i.UserID,
 			&i.DeviceIds,
