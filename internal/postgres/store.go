@@ -29,13 +29,24 @@ type Store struct {
 	committed func(context.Context) // see OnCommit
 }
 
+// Option changes how a store connects.
+type Option func(*pgxpool.Config)
+
+// WithTracer has a tracer told of all statements; nil: nobody is.
+func WithTracer(tracer pgx.QueryTracer) Option {
+	return func(c *pgxpool.Config) { c.ConnConfig.Tracer = tracer }
+}
+
 // Open connects to a migrated database.
-func Open(ctx context.Context, url string) (*Store, error) {
+func Open(ctx context.Context, url string, options ...Option) (*Store, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, hideURL(err)
 	}
 	limitConnecting(config.ConnConfig)
+	for _, option := range options {
+		option(config)
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, err
@@ -58,6 +69,9 @@ func (s *Store) OnCommit(do func(context.Context)) { s.committed = do }
 
 // Close closes all connections. It blocks until they are free.
 func (s *Store) Close() { s.pool.Close() }
+
+// PoolStat tells how the connections do.
+func (s *Store) PoolStat() *pgxpool.Stat { return s.pool.Stat() }
 
 // readRevision is the revision that a statement of this snapshot is complete through.
 func (s *Store) readRevision(snapshot string) (revision.Revision, error) {
