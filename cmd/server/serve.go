@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
@@ -63,7 +64,8 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 
 	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Logger: log, CallTimeout: c.CallTimeout,
 		AnswerBytes: uint64(c.CacheBytes) / 2, CheckpointInterval: c.CheckpointInterval,
-		ServerOptions: append(metrics.ServerOptions(), tracing.ServerOptions()...), Answered: metrics.Answered})
+		ServerOptions: append(tracing.ServerOptions(), grpc.ChainUnaryInterceptor(metrics.CountUnary), grpc.ChainStreamInterceptor(metrics.CountStream)),
+		Answered:      metrics.Answered})
 	monitor := &monitor{replica: memory, health: health.NewServer()}
 	healthv1.RegisterHealthServer(server, monitor.health)
 	reflection.Register(server)

@@ -80,17 +80,19 @@ func (c *calls) ended(m *method, err error) {
 	c.total.MustCurryWith(m.labels).WithLabelValues(status.Code(err).String()).Inc()
 }
 
-func (c *calls) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+// CountUnary is an interceptor that counts and times calls.
+func (m *Metrics) CountUnary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	began := time.Now()
 	response, err := handle(ctx, request)
-	m := c.of(info.FullMethod)
-	m.duration().Observe(time.Since(began).Seconds())
-	c.ended(m, err)
+	called := m.calls.of(info.FullMethod)
+	called.duration().Observe(time.Since(began).Seconds())
+	m.calls.ended(called, err)
 	return response, err
 }
 
-func (c *calls) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+// CountStream is an interceptor that counts streams.
+func (m *Metrics) CountStream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 	err := handle(server, stream)
-	c.ended(c.of(info.FullMethod), err)
+	m.calls.ended(m.calls.of(info.FullMethod), err)
 	return err
 }

@@ -38,11 +38,6 @@ func NewMetrics() *Metrics {
 	return m
 }
 
-// ServerOptions makes a gRPC server count its calls.
-func (m *Metrics) ServerOptions() []grpc.ServerOption {
-	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(m.calls.unary), grpc.ChainStreamInterceptor(m.calls.stream)}
-}
-
 // Expect names the RPCs that will be called: all of them are there from the start, as zeros, so that the
 // first call is seen as a change. It must be called before the server serves.
 func (m *Metrics) Expect(services map[string]grpc.ServiceInfo) { m.calls.expect(services) }
