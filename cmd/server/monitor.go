@@ -51,8 +51,9 @@ func (m *monitor) check(server *grpc.Server) {
 	}
 }
 
-func (m *monitor) handler() http.Handler {
+func (m *monitor) handler(metrics http.Handler) http.Handler {
 	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", metrics)
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)

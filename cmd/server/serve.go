@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
@@ -20,6 +21,7 @@ import (
 	"github.com/toolgrant/toolgrant/internal/postgres"
 	"github.com/toolgrant/toolgrant/internal/redisstore"
 	"github.com/toolgrant/toolgrant/internal/replica"
+	"github.com/toolgrant/toolgrant/internal/telemetry"
 )
 
 // loadTimeout bounds each read of the database for the memory, however many wait for it.
@@ -27,6 +29,13 @@ const loadTimeout = 3 * time.Second
 
 // serve serves until ctx ends, or something that it needs fails for good.
 func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) {
+	tracing, err := telemetry.NewTracing(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer tracing.Shutdown(context.WithoutCancel(ctx), c.ShutdownTimeout)
+	metrics := telemetry.NewMetrics()
+
 	url := string(c.DatabaseURL)
 	if url == "" {
 		private, err := embedded.StartPostgres(ctx, embedded.Options{DataDir: c.DataDir, Logger: log})
@@ -40,7 +49,7 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	if err := postgres.Migrate(ctx, url); err != nil {
 		return err
 	}
-	store, err := postgres.Open(ctx, url)
+	store, err := postgres.Open(ctx, url, postgres.WithTracer(tracing.QueryTracer()))
 	if err != nil {
 		return err
 	}
@@ -70,11 +79,16 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	})
 
 	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Logger: log, CallTimeout: c.CallTimeout,
-		AnswerBytes: uint64(c.CacheBytes) / 2, CheckpointInterval: c.CheckpointInterval})
+		AnswerBytes: uint64(c.CacheBytes) / 2, CheckpointInterval: c.CheckpointInterval,
+		ServerOptions: append(tracing.ServerOptions(), grpc.ChainUnaryInterceptor(metrics.CountUnary), grpc.ChainStreamInterceptor(metrics.CountStream)),
+		Answered:      metrics.Answered})
 	monitor := &monitor{replica: memory, health: health.NewServer()}
 	healthv1.RegisterHealthServer(server, monitor.health)
 	reflection.Register(server)
 	monitor.check(server)
+	metrics.Expect(server.GetServiceInfo())
+	metrics.WatchReplica(memory.Stats)
+	metrics.WatchPool(store.PoolStat)
 
 	grpcListener, err := net.Listen("tcp", c.GRPCAddr)
 	if err != nil {
@@ -84,8 +98,8 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	if err != nil {
 		return errors.Join(fmt.Errorf("HTTP: %w", err), grpcListener.Close())
 	}
-	web := &http.Server{Handler: monitor.handler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
-	log.Info(fmt.Sprintf("Toolgrant serves gRPC on %s, and /healthz and /readyz on http://%s", grpcListener.Addr(), httpListener.Addr()))
+	web := &http.Server{Handler: monitor.handler(metrics.Handler(log)), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
+	log.Info(fmt.Sprintf("Toolgrant serves gRPC on %s, and /healthz, /readyz and /metrics on http://%s", grpcListener.Addr(), httpListener.Addr()))
 	log.Warn("there is no authentication: whoever can reach these addresses on this machine may do everything")
 
 	group, ctx := errgroup.WithContext(ctx)

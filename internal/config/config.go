@@ -19,7 +19,7 @@ import (
 // which those of its flag and its environment variable follow, its default, and what --help says.
 type Config struct {
 	GRPCAddr        string        `name:"grpc_addr" default:"127.0.0.1:7700" usage:"where gRPC is served"`
-	HTTPAddr        string        `name:"http_addr" default:"127.0.0.1:7701" usage:"where /healthz and /readyz are served"`
+	HTTPAddr        string        `name:"http_addr" default:"127.0.0.1:7701" usage:"where /healthz, /readyz, /metrics and /debug/pprof/ are served"`
 	DatabaseURL     Secret        `name:"database_url" usage:"a PostgreSQL database; empty: a private one in --data-dir"`
 	RedisURL        Secret        `name:"redis_url" usage:"a Redis through which servers of one database wake one another"`
 	DataDir         string        `name:"data_dir" usage:"where the private PostgreSQL keeps its data"`

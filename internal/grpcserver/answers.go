@@ -1,6 +1,7 @@
 package grpcserver
 
 import (
+	"context"
 	"time"
 
 	"github.com/maypok86/otter/v2"
@@ -13,6 +14,7 @@ import (
 	"github.com/toolgrant/toolgrant/internal/enable"
 	"github.com/toolgrant/toolgrant/internal/id"
 	"github.com/toolgrant/toolgrant/internal/replica"
+	"github.com/toolgrant/toolgrant/internal/span"
 )
 
 // answers keeps answers of ResolveTools, encoded, each with what it rests on: an answer holds as long as that
@@ -66,22 +68,33 @@ func newAnswers(maxBytes uint64) *answers {
 	})}
 }
 
-// of returns the answer to a question, which it keeps.
-func (a *answers) of(f *replica.Facts, q *effective.Question, chat string, view toolgrantv1.ToolView) (*answer, error) {
+// of returns the answer to a question, which it keeps, and whether it was held already.
+func (a *answers) of(ctx context.Context, f *replica.Facts, q *effective.Question, chat string, view toolgrantv1.ToolView) (*answer, bool, error) {
 	key := answerKey{q.User.ID, chat, q.Surface.Device, view}
 	if held, ok := a.cache.GetIfPresent(key); ok && held.holds(f, q) {
-		return held, nil
+		span.Cached(ctx, "resolve", "encode")
+		return held, true, nil
 	}
-	made, err := newAnswer(f, q, view)
+	made, err := newAnswer(ctx, f, q, view)
 	if err == nil {
 		a.cache.Set(key, made)
 	}
-	return made, err
+	return made, false, err
 }
 
 // newAnswer resolves and encodes.
-func newAnswer(f *replica.Facts, q *effective.Question, view toolgrantv1.ToolView) (*answer, error) {
+func newAnswer(ctx context.Context, f *replica.Facts, q *effective.Question, view toolgrantv1.ToolView) (*answer, error) {
+	_, resolving := span.Start(ctx, "resolve")
 	resolved := f.World.Resolve(*q)
+	withheld := resolved.Withheld()
+	resolving.End(nil)
+	_, encoding := span.Start(ctx, "encode")
+	body, err := encode(f, resolved, withheld, view)
+	encoding.End(err)
+	return &answer{newBasis(f, q), body}, err
+}
+
+func encode(f *replica.Facts, resolved *effective.Answer, withheld []effective.Withheld, view toolgrantv1.ToolView) ([]byte, error) {
 	response := &toolgrantv1.ResolveToolsResponse{
 		ActiveAvatarIds: strings(resolved.Enable.ActiveAvatars),
 		NewChat:         f.Chat == nil,
@@ -93,11 +106,10 @@ func newAnswer(f *replica.Facts, q *effective.Question, view toolgrantv1.ToolVie
 		}
 		response.Tools = append(response.Tools, tool)
 	}
-	for _, w := range resolved.Withheld() {
+	for _, w := range withheld {
 		response.Withheld = append(response.Withheld, withheldToProto(w))
 	}
-	body, err := proto.Marshal(response)
-	return &answer{newBasis(f, q), body}, err
+	return proto.Marshal(response)
 }
 
 // message is the answer with the revision that it is complete through.

@@ -24,7 +24,7 @@ func BenchmarkNewAnswer(b *testing.B) {
 			var a *answer
 			b.ReportAllocs()
 			for b.Loop() {
-				if a, err = newAnswer(&f, &q, toolgrantv1.ToolView_TOOL_VIEW_BASIC); err != nil {
+				if a, err = newAnswer(b.Context(), &f, &q, toolgrantv1.ToolView_TOOL_VIEW_BASIC); err != nil {
 					b.Fatal(err)
 				}
 			}

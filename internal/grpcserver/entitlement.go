@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+	"google.golang.org/grpc/mem"
 
 	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
 	"github.com/toolgrant/toolgrant/internal/availability"
@@ -21,6 +22,7 @@ type entitlementServer struct {
 	store      Store
 	replica    *replica.Replica
 	answers    *answers
+	answered   func(bytes int, held bool)
 	watching   *semaphore.Weighted // how many watchers make their answers at a time
 	checkpoint time.Duration
 	now        func() time.Time
@@ -84,12 +86,14 @@ func (s *entitlementServer) resolveTools(ctx context.Context, r *toolgrantv1.Res
 		if err != nil {
 			return nil, err
 		}
-		answer, err := s.answers.of(&facts, &asked, r.GetChatId(), r.GetView())
+		answer, held, err := s.answers.of(ctx, &facts, &asked, r.GetChatId(), r.GetView())
 		if err != nil {
 			return nil, err
 		}
 		if !facts.Expired() {
-			return answer.message(&facts), nil
+			message := answer.message(&facts)
+			s.answered(mem.BufferSlice(message).Len(), held)
+			return message, nil
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"runtime"
+	"slices"
 	"time"
 
 	"buf.build/go/protovalidate"
@@ -63,6 +64,10 @@ type Options struct {
 	CheckpointInterval time.Duration
 	// CallTimeout ends calls that take longer; 0: only their callers do.
 	CallTimeout time.Duration
+	// ServerOptions come before the server's own: interceptors among them see what callers are answered.
+	ServerOptions []grpc.ServerOption
+	// Answered, unless it is nil, is told of each answer of ResolveTools: its bytes, and whether it was held.
+	Answered func(bytes int, held bool)
 	// Now is the clock; nil: the system's.
 	Now func() time.Time
 }
@@ -72,17 +77,20 @@ func New(o Options) *grpc.Server {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Answered == nil {
+		o.Answered = func(int, bool) {}
+	}
 	validator, err := protovalidate.New()
 	if err != nil {
 		panic("protovalidate: " + err.Error()) // the rules are compiled in
 	}
-	s := grpc.NewServer(
+	s := grpc.NewServer(append(slices.Clone(o.ServerOptions),
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(maxMessageBytes),
 		grpc.ChainUnaryInterceptor(limit(o.CallTimeout), translateErrors(o.Logger), validate(validator)),
 		grpc.ChainStreamInterceptor(translateStreamErrors(o.Logger), validateStream(validator)),
-	)
-	s.RegisterService(entitlementDesc(), &entitlementServer{store: o.Store, replica: o.Replica, answers: newAnswers(o.AnswerBytes),
+	)...)
+	s.RegisterService(entitlementDesc(), &entitlementServer{store: o.Store, replica: o.Replica, answers: newAnswers(o.AnswerBytes), answered: o.Answered,
 		watching: semaphore.NewWeighted(int64(runtime.GOMAXPROCS(0))), checkpoint: o.CheckpointInterval, now: o.Now})
 	toolgrantv1.RegisterChatServiceServer(s, &chatServer{store: o.Store})
 	b := &backend{store: o.Store, validator: validator}

@@ -106,5 +106,5 @@ func (w *watch) answer(f *replica.Facts, q *effective.Question) (*answer, error)
 		return nil, err
 	}
 	defer w.server.watching.Release(1)
-	return newAnswer(f, q, w.asked.GetView())
+	return newAnswer(w.stream.Context(), f, q, w.asked.GetView())
 }

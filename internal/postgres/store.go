@@ -29,8 +29,16 @@ type Store struct {
 	committed func(context.Context) // see OnCommit
 }
 
+// Option changes how a store connects.
+type Option func(*pgxpool.Config)
+
+// WithTracer has a tracer told of all statements; nil: nobody is.
+func WithTracer(tracer pgx.QueryTracer) Option {
+	return func(c *pgxpool.Config) { c.ConnConfig.Tracer = tracer }
+}
+
 // Open connects to a migrated database.
-func Open(ctx context.Context, url string) (*Store, error) {
+func Open(ctx context.Context, url string, options ...Option) (*Store, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, hideURL(err)
@@ -38,6 +46,9 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	limitConnecting(config.ConnConfig)
 	// All queries look up by key, so that planning them anew for each key takes longer than it saves.
 	config.ConnConfig.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
+	for _, option := range options {
+		option(config)
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, err
@@ -63,6 +74,9 @@ func (s *Store) OnCommit(do func(context.Context)) { s.committed = do }
 
 // Close closes all connections. It blocks until they are free.
 func (s *Store) Close() { s.pool.Close() }
+
+// PoolStat tells how the connections do.
+func (s *Store) PoolStat() *pgxpool.Stat { return s.pool.Stat() }
 
 // readRevision is the revision that a statement of this snapshot is complete through.
 func (s *Store) readRevision(snapshot string) (revision.Revision, error) {

@@ -12,6 +12,7 @@ import (
 	"github.com/toolgrant/toolgrant/internal/enable"
 	"github.com/toolgrant/toolgrant/internal/fault"
 	"github.com/toolgrant/toolgrant/internal/id"
+	"github.com/toolgrant/toolgrant/internal/span"
 )
 
 // factCache keeps users and chats. Concurrent loads of one key are joined, and a load that is invalidated
@@ -53,6 +54,7 @@ func (c *factCache) userAndChat(ctx context.Context, user id.User, chat id.Chat)
 	u, haveUser := c.cache.GetIfPresent(userKey)
 	ch, haveChat := c.cache.GetIfPresent(chatKey)
 	if haveUser && haveChat {
+		span.Cached(ctx, "load")
 		return u, ch, nil
 	}
 	keys := make([]factKey, 0, 2)
@@ -62,7 +64,9 @@ func (c *factCache) userAndChat(ctx context.Context, user id.User, chat id.Chat)
 	if !haveChat {
 		keys = append(keys, chatKey)
 	}
+	ctx, loading := span.Start(ctx, "load")
 	loaded, err := c.load(ctx, keys)
+	loading.End(err)
 	if err != nil {
 		return u, ch, err
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/toolgrant/toolgrant/internal/fault"
 	"github.com/toolgrant/toolgrant/internal/id"
 	"github.com/toolgrant/toolgrant/internal/revision"
+	"github.com/toolgrant/toolgrant/internal/span"
 )
 
 // Options is what a replica is made of.
@@ -97,7 +98,7 @@ func (r *Replica) Facts(ctx context.Context, chat id.Chat, user id.User, surface
 		return r.read(ctx, chat, user, surface)
 	}
 	for {
-		s, stale, err := r.stateFor(ctx, c)
+		s, stale, err := r.snapshot(ctx, c)
 		if err != nil {
 			return Facts{}, err
 		}
@@ -127,8 +128,18 @@ func (r *Replica) Facts(ctx context.Context, chat id.Chat, user id.User, surface
 
 // read reads the source.
 func (r *Replica) read(ctx context.Context, chat id.Chat, user id.User, surface availability.Surface) (Facts, error) {
+	ctx, loading := span.Start(ctx, "load")
 	facts, err := r.options.Source.Facts(ctx, chat, user, surface)
+	loading.End(err)
 	return Facts{Facts: facts, Token: facts.Revision.String(), FreshUntil: time.Now().Add(r.options.MaxStaleness)}, err
+}
+
+// snapshot is stateFor as a part of a traced call.
+func (r *Replica) snapshot(ctx context.Context, c Consistency) (*state, bool, error) {
+	ctx, part := span.Start(ctx, "snapshot")
+	s, stale, err := r.stateFor(ctx, c)
+	part.End(err)
+	return s, stale, err
 }
 
 // stateFor returns a state that is fresh enough, after a poll if need be.

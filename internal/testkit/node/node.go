@@ -26,6 +26,9 @@ type Options struct {
 	CheckpointInterval time.Duration // default: 1 min
 	// Source stands between the replica and the store, to slow it down or let it fail.
 	Source func(*postgres.Store) replica.Source
+	// StoreOptions and ServerOptions are those of the store and of the gRPC server.
+	StoreOptions  []postgres.Option
+	ServerOptions []grpc.ServerOption
 	// Forgetful nodes do not look at once for what they wrote themselves.
 	Forgetful bool
 }
@@ -52,7 +55,7 @@ func Start(t testing.TB, url string, o Options) *Node {
 	}
 	logger := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	ctx := testkit.Context(t)
-	store, err := postgres.Open(ctx, url)
+	store, err := postgres.Open(ctx, url, o.StoreOptions...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +70,7 @@ func Start(t testing.TB, url string, o Options) *Node {
 		store.OnCommit(func(ctx context.Context) { _ = memory.CatchUp(ctx) })
 	}
 	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Logger: logger, AnswerBytes: cacheBytes,
-		CheckpointInterval: o.CheckpointInterval, Now: o.Now})
+		CheckpointInterval: o.CheckpointInterval, ServerOptions: o.ServerOptions, Now: o.Now})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
