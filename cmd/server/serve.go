@@ -19,7 +19,6 @@ import (
 	"github.com/toolgrant/toolgrant/internal/embedded"
 	"github.com/toolgrant/toolgrant/internal/grpcserver"
 	"github.com/toolgrant/toolgrant/internal/postgres"
-	"github.com/toolgrant/toolgrant/internal/redisstore"
 	"github.com/toolgrant/toolgrant/internal/replica"
 	"github.com/toolgrant/toolgrant/internal/telemetry"
 )
@@ -36,16 +35,11 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	defer tracing.Shutdown(context.WithoutCancel(ctx), c.ShutdownTimeout)
 	metrics := telemetry.NewMetrics()
 
-	url := string(c.DatabaseURL)
-	if url == "" {
-		private, err := embedded.StartPostgres(ctx, embedded.Options{DataDir: c.DataDir, Logger: log})
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, private.Stop(context.WithoutCancel(ctx))) }()
-		url = private.URL()
-		log.Info(private.Notice())
+	url, stop, err := database(ctx, c, log)
+	if err != nil {
+		return err
 	}
+	defer func() { err = errors.Join(err, stop()) }()
 	if err := postgres.Migrate(ctx, url); err != nil {
 		return err
 	}
@@ -60,21 +54,14 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	if err != nil {
 		return err
 	}
-	// Without Redis, other servers of the database find what was written when they poll.
-	publish, listen := func() {}, func(context.Context) error { return nil }
-	if c.RedisURL != "" {
-		client, err := redisstore.Open(string(c.RedisURL))
-		if err != nil {
-			return fmt.Errorf("redis_url: %w", err)
-		}
-		defer func() { err = errors.Join(err, client.Close()) }()
-		wakeups := redisstore.NewWakeups(client, store.Database(), log)
-		publish = wakeups.Publish
-		listen = func(ctx context.Context) error { return wakeups.Run(ctx, memory.Wake) }
+	others, err := newOthers(c, store.Database(), log)
+	if err != nil {
+		return err
 	}
+	defer func() { err = errors.Join(err, others.close()) }()
 	// Who wrote something here finds it in the next answer. (That it was written is true even if this fails.)
 	store.OnCommit(func(ctx context.Context) {
-		publish()
+		others.tell()
 		_ = memory.CatchUp(ctx)
 	})
 
@@ -114,7 +101,7 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 		memory.Run(ctx)
 		return nil
 	})
-	group.Go(func() error { return listen(ctx) })
+	group.Go(func() error { return others.listen(ctx, memory.Wake) })
 	group.Go(func() error {
 		prune(ctx, store, c.ChangesRetention, log)
 		return nil
@@ -142,6 +129,19 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 		return web.Shutdown(limit)
 	})
 	return group.Wait()
+}
+
+// database returns the address of the database that is configured, or else starts a private one, and what stops it.
+func database(ctx context.Context, c *config.Config, log *slog.Logger) (url string, stop func() error, err error) {
+	if c.DatabaseURL != "" {
+		return string(c.DatabaseURL), func() error { return nil }, nil
+	}
+	private, err := embedded.StartPostgres(ctx, embedded.Options{DataDir: c.DataDir, Logger: log})
+	if err != nil {
+		return "", nil, err
+	}
+	log.Info(private.Notice())
+	return private.URL(), func() error { return private.Stop(context.WithoutCancel(ctx)) }, nil
 }
 
 // prune deletes changes that are older than the retention, now and then.
