@@ -96,7 +96,7 @@ func newAnswer(f *replica.Facts, q *effective.Question, view toolgrantv1.ToolVie
 	for _, w := range resolved.Withheld() {
 		response.Withheld = append(response.Withheld, withheldToProto(w))
 	}
-	body, err := proto.Marshal(response)
+	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(response) // so that watchers see what is equal
 	return &answer{newBasis(f, q), body}, err
 }
 
