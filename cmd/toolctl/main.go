@@ -17,7 +17,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout)
+	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "toolctl: "+printable.String(explainError(err)))
@@ -26,11 +26,12 @@ func main() {
 }
 
 // run is toolctl without its process: tests call it.
-func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
+func run(ctx context.Context, args []string, in io.Reader, out, notices io.Writer) error {
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)
+	root.SetErr(notices)
 	return root.ExecuteContext(ctx)
 }
 
@@ -61,7 +62,7 @@ func newRoot() *cobra.Command {
 	root.PersistentFlags().VarP(&c.output, "output", "o", "table, json or yaml")
 	complete(root, "output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	complete(root, "addr", cobra.NoFileCompletions)
-	root.AddCommand(c.applyCommand(), c.exportCommand(), c.getCommand(), c.resolveCommand(), c.explainCommand(), c.chatCommand())
+	root.AddCommand(c.applyCommand(), c.exportCommand(), c.getCommand(), c.resolveCommand(), c.watchCommand(), c.explainCommand(), c.chatCommand())
 	return root
 }
 

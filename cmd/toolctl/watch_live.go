@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
+)
+
+// live shows a table that is kept up to date, and below it how up to date it is.
+type live struct {
+	notices  noticesTo
+	screen   screen
+	last     *toolgrantv1.WatchToolsResponse
+	tools    []markedTool
+	changed  time.Time
+	revision string
+	stale    bool
+	lost     bool
+}
+
+func (l *live) notice(text string, live bool) error {
+	if err := l.screen.clear(); err != nil {
+		return err
+	}
+	if err := l.notices.notice(text, live); err != nil {
+		return err
+	}
+	l.lost = !live
+	return l.draw()
+}
+
+func (l *live) show(message *toolgrantv1.WatchToolsResponse) error {
+	l.revision, l.stale = message.GetRevision(), message.GetStale()
+	switch {
+	case message.GetCheckpoint():
+	case l.last == nil:
+		l.tools = compare(toldTools(message), toldTools(message)) // the first state is no change
+		l.last, l.changed = message, time.Now()
+	case !sameAnswer(l.last, message):
+		l.tools = compare(toldTools(l.last), toldTools(message))
+		l.last, l.changed = message, time.Now()
+	}
+	return l.draw()
+}
+
+func (l *live) draw() error {
+	var text strings.Builder
+	t := newTable(&text, "", "TOOL", "NAME", "STATE", "WHY")
+	for _, tool := range l.tools {
+		t.AppendRow(table.Row{tool.mark, tool.id, tool.name, tool.state, tool.why})
+	}
+	t.Render()
+	return l.screen.draw(strings.Split(strings.TrimRight(printable.String(text.String()), "\n"), "\n"), printable.String(l.status()))
+}
+
+// status is the last line.
+func (l *live) status() string {
+	state := "live"
+	switch {
+	case l.lost:
+		state = "not live: the server is away"
+	case l.stale:
+		state = "live, but may be out of date: the server cannot reach its database"
+	}
+	return fmt.Sprintf("%s · last change %s · revision %s · %s", headOf(l.last), l.changed.Format(time.TimeOnly), shortened(l.revision), state)
+}
+
+// shortened is a revision's end: its beginning names the database, which is always the same.
+func shortened(revision string) string {
+	const shown = 8
+	runes := []rune(revision)
+	if len(runes) <= shown {
+		return revision
+	}
+	return "…" + string(runes[len(runes)-shown:])
+}
