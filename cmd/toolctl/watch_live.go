@@ -51,7 +51,7 @@ func (l *live) draw() error {
 	var text strings.Builder
 	t := newTable(&text, "", "TOOL", "NAME", "STATE", "WHY")
 	for _, tool := range l.tools {
-		t.AppendRow(table.Row{tool.mark, tool.id, tool.name, tool.state, tool.why})
+		t.AppendRow(table.Row{tool.mark, tool.id, tool.name, tool.state, oneLine(tool.why)})
 	}
 	t.Render()
 	return l.screen.draw(strings.Split(strings.TrimRight(printable.String(text.String()), "\n"), "\n"), printable.String(l.status()))

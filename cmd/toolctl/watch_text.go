@@ -132,11 +132,13 @@ func (b *blocks) show(message *toolgrantv1.WatchToolsResponse) error {
 	fmt.Fprintf(&block, "%s %s %s\n", time.Now().Format(time.RFC3339), message.GetRevision(), headOf(message))
 	for _, tool := range compare(toldTools(b.last), toldTools(message)) {
 		if tool.mark != unchanged {
-			line := fmt.Sprintf("%s %s %s: %s", tool.mark, tool.id, tool.state, tool.why)
-			block.WriteString(strings.Join(strings.Fields(line), " ") + "\n")
+			block.WriteString(oneLine(fmt.Sprintf("%s %s %s: %s", tool.mark, tool.id, tool.state, tool.why)) + "\n")
 		}
 	}
 	b.last = message
 	_, err := io.WriteString(b.out, printable.String(block.String()))
 	return err
 }
+
+// oneLine makes a line of a text that may have several, or tabs, which take nobody knows how much room.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
