@@ -136,10 +136,10 @@ func TestWatchOnATerminal(t *testing.T) {
 		t.Skip("no terminals here: ", err)
 	}
 	defer master.Close()
-	if err := pty.Setsize(terminal, &pty.Winsize{Rows: 24, Cols: 120}); err != nil {
+	if err := pty.Setsize(terminal, &pty.Winsize{Rows: 24, Cols: 90}); err != nil {
 		t.Fatal(err)
 	}
-	e := &emulator{width: 120}
+	e := &emulator{width: 90}
 	go func() { _, _ = io.Copy(e, master) }()
 	watching, interrupt := context.WithCancel(ctx)
 	defer interrupt()
@@ -169,7 +169,17 @@ func TestWatchOnATerminal(t *testing.T) {
 │   │ clock   │ clock   │ effective │ core          │
 │   │ weather │ weather │ effective │ avatar helper │
 └───┴─────────┴─────────┴───────────┴───────────────┘
-new chat with avatars helper · last change TIME · revision REV · live`)
+live · last change TIME · revision REV · new chat with avatars helper`)
+	o.run(t, `tools: [{tool_id: weather, tool_type_id: weather, name: weather, status: TOOL_STATUS_RETIRED}]`, "apply", "-f", "-")
+	shown(`
+┌───┬─────────┬───────┬───────────────────┬──────────────────────────────────────────────┐
+│   │ TOOL    │ NAME  │ STATE             │ WHY                                          │
+├───┼─────────┼───────┼───────────────────┼──────────────────────────────────────────────┤
+│   │ clock   │ clock │ effective         │ core                                         │
+│ − │ weather │       │ withheld: retired │ “weather” has been retired and can no longer │
+│   │         │       │                   │ be used.                                     │
+└───┴─────────┴───────┴───────────────────┴──────────────────────────────────────────────┘
+live · last change TIME · revision REV · new chat with avatars helper`)
 	const gone = `
 ┌───┬─────────┬─────────┬───────────┬──────────────────────────────────┐
 │   │ TOOL    │ NAME    │ STATE     │ WHY                              │
@@ -179,13 +189,13 @@ new chat with avatars helper · last change TIME · revision REV · live`)
 └───┴─────────┴─────────┴───────────┴──────────────────────────────────┘
 `
 	o.run(t, `avatars: [{avatar_id: helper}]`, "apply", "-f", "-")
-	shown(gone + "new chat with avatars helper · last change TIME · revision REV · live")
+	shown(gone + "live · last change TIME · revision REV · new chat with avatars helper")
 	n.Stop()
 	shown("toolctl: the server went away, connecting again: CAUSE" + gone +
-		"new chat with avatars helper · last change TIME · revision REV · not live: the server is away")
+		"not live: the server is away · last change TIME · revision REV · new chat with avatars helper")
 	node.Start(t, url, node.Options{Address: o.address})
 	shown("toolctl: the server went away, connecting again: CAUSE\ntoolctl: connected again" + gone +
-		"new chat with avatars helper · last change TIME · revision REV · live")
+		"live · last change TIME · revision REV · new chat with avatars helper")
 	interrupt()
 	if err := <-done; err != nil {
 		t.Errorf("interrupted, it ended with %v", err)

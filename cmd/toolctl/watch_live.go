@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
 
 	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
 )
@@ -48,16 +49,23 @@ func (l *live) show(message *toolgrantv1.WatchToolsResponse) error {
 }
 
 func (l *live) draw() error {
-	var text strings.Builder
-	t := newTable(&text, "", "TOOL", "NAME", "STATE", "WHY")
+	var rendered strings.Builder
+	t := newTable(&rendered, "", "TOOL", "NAME", "STATE", "WHY")
+	widest := [3]int{} // id, name, state
 	for _, tool := range l.tools {
 		t.AppendRow(table.Row{tool.mark, tool.id, tool.name, tool.state, oneLine(tool.why)})
+		for i, cell := range []string{tool.id, tool.name, tool.state} {
+			widest[i] = max(widest[i], text.StringWidthWithoutEscSequences(cell))
+		}
 	}
+	const frame, least = 17, 20 // what the mark, lines and blanks take; what a reason needs in any case
+	width, _ := l.screen.measure()
+	t.SetColumnConfigs([]table.ColumnConfig{{Number: 5, WidthMax: max(least, width-frame-widest[0]-widest[1]-widest[2]), WidthMaxEnforcer: text.WrapSoft}})
 	t.Render()
-	return l.screen.draw(strings.Split(strings.TrimRight(printable.String(text.String()), "\n"), "\n"), printable.String(l.status()))
+	return l.screen.draw(strings.Split(strings.TrimRight(printable.String(rendered.String()), "\n"), "\n"), printable.String(l.status()))
 }
 
-// status is the last line.
+// status is the last line. What matters most stands first, where it is not cut.
 func (l *live) status() string {
 	state := "live"
 	switch {
@@ -66,7 +74,7 @@ func (l *live) status() string {
 	case l.stale:
 		state = "live, but may be out of date: the server cannot reach its database"
 	}
-	return fmt.Sprintf("%s · last change %s · revision %s · %s", headOf(l.last), l.changed.Format(time.TimeOnly), shortened(l.revision), state)
+	return fmt.Sprintf("%s · last change %s · revision %s · %s", state, l.changed.Format(time.TimeOnly), shortened(l.revision), headOf(l.last))
 }
 
 // shortened is a revision's end: its beginning names the database, which is always the same.

@@ -84,14 +84,15 @@ func compare(before, now []toldTool) []markedTool {
 
 func markOf(was toldTool, known bool, tool toldTool) mark {
 	switch {
-	case tool.effective && !(known && was.effective):
-		return appeared
-	case !tool.effective && !(known && !was.effective):
-		return vanished
-	case !proto.Equal(was.message, tool.message):
+	case known && was.effective == tool.effective:
+		if proto.Equal(was.message, tool.message) {
+			return unchanged
+		}
 		return altered
+	case tool.effective:
+		return appeared
 	}
-	return unchanged
+	return vanished
 }
 
 // sameAnswer tells whether two messages differ at most in how fresh they are.
