@@ -181,18 +181,18 @@ live · last change TIME · revision REV · new chat with avatars helper`)
 └───┴─────────┴───────┴───────────────────┴──────────────────────────────────────────────┘
 live · last change TIME · revision REV · new chat with avatars helper`)
 	const gone = `
-┌───┬─────────┬─────────┬───────────┬──────────────────────────────────┐
-│   │ TOOL    │ NAME    │ STATE     │ WHY                              │
-├───┼─────────┼─────────┼───────────┼──────────────────────────────────┤
-│   │ clock   │ clock   │ effective │ core                             │
-│ − │ weather │ weather │ gone      │ not enabled any more, or deleted │
-└───┴─────────┴─────────┴───────────┴──────────────────────────────────┘
+┌───┬─────────┬───────┬───────────┬──────────────────────────────────┐
+│   │ TOOL    │ NAME  │ STATE     │ WHY                              │
+├───┼─────────┼───────┼───────────┼──────────────────────────────────┤
+│   │ clock   │ clock │ effective │ core                             │
+│ − │ weather │       │ gone      │ not enabled any more, or deleted │
+└───┴─────────┴───────┴───────────┴──────────────────────────────────┘
 `
 	o.run(t, `avatars: [{avatar_id: helper}]`, "apply", "-f", "-")
 	shown(gone + "live · last change TIME · revision REV · new chat with avatars helper")
 	n.Stop()
 	shown("toolctl: the server went away, connecting again: CAUSE" + gone +
-		"not live: the server is away · last change TIME · revision REV · new chat with avatars helper")
+		"not live: the server is away · last change TIME · revision REV · new chat with …")
 	node.Start(t, url, node.Options{Address: o.address})
 	shown("toolctl: the server went away, connecting again: CAUSE\ntoolctl: connected again" + gone +
 		"live · last change TIME · revision REV · new chat with avatars helper")

@@ -341,6 +341,33 @@ func (b *broken) UserAndChat(ctx context.Context, user id.User, chat id.Chat) (*
 	return b.Source.UserAndChat(ctx, user, chat)
 }
 
+// restored is a source that can go back in time.
+type restored struct {
+	replica.Source
+	back atomic.Bool
+}
+
+// Changes implements replica.Source.
+func (r *restored) Changes(ctx context.Context, since revision.Revision) (replica.Delta, error) {
+	d, err := r.Source.Changes(ctx, since)
+	if r.back.Load() {
+		d.Revision, d.Lost = revision.Revision{Database: d.Revision.Database, Xmin: 3, Xmax: 3}, true
+	}
+	return d, err
+}
+
+func TestAWatchEndsWhenTheDatabaseGoesBackInTime(t *testing.T) {
+	source := &restored{}
+	ctx, c, n := start(t, "", node.Options{Source: func(s *postgres.Store) replica.Source { source.Source = s; return source }})
+	w := c.watch(ctx, t, &v1.WatchToolsRequest{ChatId: "c", UserId: "ann"})
+	w.expect(t, annsTools)
+	source.back.Store(true)
+	if err := n.Replica.CatchUp(ctx); err != nil {
+		t.Fatal(err)
+	}
+	w.ended(t, codes.OutOfRange, "ERROR_REASON_REVISION_FROM_THE_FUTURE")
+}
+
 func TestAnOutageIsSatOut(t *testing.T) {
 	source := &broken{}
 	begin := time.Now().UTC().Truncate(time.Microsecond)
