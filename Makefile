@@ -28,7 +28,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z][a-z\/-]*:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: setup
-setup: $(BUF) $(SQLC) $(PROTOC_GEN_GO) $(PROTOC_GEN_GO_GRPC) $(GOLANGCI_LINT) $(PROTOVALIDATE) postgres ## Install what is missing: pinned tools, imported protos, PostgreSQL
+setup: $(BUF) $(SQLC) $(PROTOC_GEN_GO) $(PROTOC_GEN_GO_GRPC) $(GOLANGCI_LINT) $(PROTOVALIDATE) postgres redis ## Install what is missing: pinned tools, imported protos, PostgreSQL, Redis
 	go mod download
 
 .PHONY: generate
@@ -55,7 +55,7 @@ demo: postgres ## The same, and exit
 	@tools/demo
 
 .PHONY: test
-test: postgres ## Run all tests, with the race detector, on a private PostgreSQL
+test: postgres redis ## Run all tests, with the race detector, on private servers
 	go test -race -timeout $(TEST_TIMEOUT) ./...
 
 .PHONY: lint
@@ -65,7 +65,7 @@ lint: $(GOLANGCI_LINT) $(BUF) $(PROTOVALIDATE) ## Check Go code (vet, gofmt, imp
 	$(BUF) format --diff --exit-code proto
 
 .PHONY: verify
-verify: lint verify/generated verify/migrations ## All checks but the tests: lint, generated code up to date, migrations unchanged
+verify: lint verify/generated verify/sql verify/breaking verify/migrations ## All checks but the tests: lint, generated code up to date, queries, clients not broken, migrations unchanged
 
 # Compared with the index: `git add` what was generated, and verify is content.
 .PHONY: verify/generated
@@ -77,13 +77,29 @@ verify/generated: generate $(SQLC)
 		printf 'generated, but not in git:\n%s\n' "$$untracked" >&2; exit 1; \
 	fi
 
+.PHONY: verify/sql
+verify/sql: $(SQLC) postgres
+	go run ./tools/withdb $(SQLC) vet
+
+.PHONY: verify/breaking
+verify/breaking: $(BUF) $(PROTOVALIDATE)
+	@tools/verify-breaking $(BUF)
+
 .PHONY: verify/migrations
 verify/migrations:
 	@tools/verify-migrations
 
+.PHONY: checksums
+checksums: ## Record new migrations in sql/schema/checksums.txt, so that they never change
+	@tools/verify-migrations add
+
 .PHONY: postgres
 postgres:
 	@tools/install-postgres
+
+.PHONY: redis
+redis:
+	@tools/install-redis
 
 # go-install,package@version: the binary of the target's name, whatever GOFLAGS this machine has.
 go-install = GOFLAGS= GOTOOLCHAIN=$(GOVERSION) GOBIN=$(@D) go install $1

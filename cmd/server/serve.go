@@ -18,6 +18,7 @@ import (
 	"github.com/toolgrant/toolgrant/internal/embedded"
 	"github.com/toolgrant/toolgrant/internal/grpcserver"
 	"github.com/toolgrant/toolgrant/internal/postgres"
+	"github.com/toolgrant/toolgrant/internal/redisstore"
 	"github.com/toolgrant/toolgrant/internal/replica"
 )
 
@@ -50,8 +51,23 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	if err != nil {
 		return err
 	}
-	// Who wrote something finds it in the next answer. (That a write was made is true even if this fails.)
-	store.OnCommit(func(ctx context.Context) { _ = memory.CatchUp(ctx) })
+	// Without Redis, other servers of the database find what was written when they poll.
+	publish, listen := func() {}, func(context.Context) error { return nil }
+	if c.RedisURL != "" {
+		client, err := redisstore.Open(string(c.RedisURL))
+		if err != nil {
+			return fmt.Errorf("redis_url: %w", err)
+		}
+		defer func() { err = errors.Join(err, client.Close()) }()
+		wakeups := redisstore.NewWakeups(client, store.Database(), log)
+		publish = wakeups.Publish
+		listen = func(ctx context.Context) error { return wakeups.Run(ctx, memory.Wake) }
+	}
+	// Who wrote something here finds it in the next answer. (That it was written is true even if this fails.)
+	store.OnCommit(func(ctx context.Context) {
+		publish()
+		_ = memory.CatchUp(ctx)
+	})
 
 	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Logger: log, CallTimeout: c.CallTimeout,
 		AnswerBytes: uint64(c.CacheBytes) / 2, CheckpointInterval: c.CheckpointInterval})
@@ -84,6 +100,7 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 		memory.Run(ctx)
 		return nil
 	})
+	group.Go(func() error { return listen(ctx) })
 	group.Go(func() error {
 		prune(ctx, store, c.ChangesRetention, log)
 		return nil

@@ -1,10 +1,42 @@
 package admin
 
-import "github.com/toolgrant/toolgrant/internal/id"
+import (
+	"fmt"
+
+	"github.com/toolgrant/toolgrant/internal/fault"
+	"github.com/toolgrant/toolgrant/internal/id"
+)
+
+// Referrer is one of those that keep an object from going and are no part of a Manifest, or too many for it:
+// a user who is a member of a group or has a device of a type, or a chat of a user.
+type Referrer struct {
+	To    Ref    // a group, a device type or a user
+	ID    string // the user, or the user's chat
+	Total int64  // how many such referrers the object has
+}
+
+// violation words that a referrer is in the way.
+func (r Referrer) violation() fault.Violation {
+	var field, noun string
+	switch r.To.Section {
+	case SectionGroups:
+		field, noun = "stored user "+r.ID+".memberships", "group"
+	case SectionDeviceTypes:
+		field, noun = "stored user "+r.ID+".devices", "device type"
+	default:
+		field, noun = "stored chat "+r.ID+".user_id", "user"
+	}
+	description := fmt.Sprintf("refers to %s %q", noun, r.To.ID)
+	if r.Total > 1 {
+		description += fmt.Sprintf(", as one of %d", r.Total)
+	}
+	return fault.Violation{Field: field, Description: description}
+}
 
 // checkDependents checks the stored objects that the edit leaves alone, but that refer to what it changes:
 // to what goes, to types whose schema may have changed, to tools that became private. The others were valid
-// when they were stored, and are not looked at: a catalogue is large, an edit mostly small.
+// when they were stored, and are not looked at: a catalogue is large, an edit mostly small. Users are not
+// looked at either: Referrers tells which of them are in the way.
 func (w *world) checkDependents(stored Manifest, e Edit) {
 	given := make(map[Ref]bool)
 	for _, o := range e.objects() {
@@ -65,11 +97,6 @@ func (w *world) checkDependents(stored Manifest, e Edit) {
 	for _, o := range stored.DefaultAvatars {
 		if left(SectionDefaultAvatars, DefaultAvatarID(o)) {
 			w.checkDefault("stored default avatar "+DefaultAvatarID(o), o)
-		}
-	}
-	for _, o := range stored.Users {
-		if left(SectionUsers, string(o.ID)) {
-			w.checkUser("stored user "+string(o.ID), o, nil)
 		}
 	}
 }

@@ -3,21 +3,21 @@ package admin
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/toolgrant/toolgrant/internal/fault"
 )
 
 // Plan returns what an edit changes, in the order in which it is written, or every fault. stored holds the
-// whole catalogue, and of the users those that the edit and the catalogue name (all, to prune users).
-func Plan(stored Manifest, e Edit) ([]Change, error) {
+// whole catalogue, and of the users those that the edit and the catalogue name (all, to prune users);
+// referrers are those of the objects that go.
+func Plan(stored Manifest, e Edit, referrers []Referrer) ([]Change, error) {
 	before := make(map[Ref]any)
 	for _, o := range stored.objects() {
 		before[o.Ref] = o.value
 	}
-	gone := e.gone(before)
-	if err := validate(stored, e, gone); err != nil {
+	gone := e.Gone(stored)
+	if err := validate(stored, e, gone, referrers); err != nil {
 		return nil, err
 	}
 	e.Canonicalize() // not before: faults name places as they were given
@@ -57,8 +57,8 @@ func Plan(stored Manifest, e Edit) ([]Change, error) {
 	return changes, nil
 }
 
-// gone says which of the stored objects go.
-func (e *Edit) gone(stored map[Ref]any) map[Ref]bool {
+// Gone says which of the stored objects go.
+func (e *Edit) Gone(stored Manifest) map[Ref]bool {
 	gone := make(map[Ref]bool)
 	for _, ref := range e.Delete {
 		gone[ref] = true
@@ -70,9 +70,9 @@ func (e *Edit) gone(stored map[Ref]any) map[Ref]bool {
 	for _, o := range e.objects() {
 		kept[o.Ref], pruned[o.Section] = true, true
 	}
-	for ref := range maps.Keys(stored) {
-		if pruned[ref.Section] && !kept[ref] {
-			gone[ref] = true
+	for _, o := range stored.objects() {
+		if pruned[o.Section] && !kept[o.Ref] {
+			gone[o.Ref] = true
 		}
 	}
 	return gone

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
 
 	"github.com/toolgrant/toolgrant/internal/availability"
@@ -57,7 +58,7 @@ func merge[K ~string, T any](w *world, section Section, field string, stored, wa
 }
 
 // validate checks the edit's objects, and the stored objects that refer to what it changes.
-func validate(stored Manifest, e Edit, gone map[Ref]bool) error {
+func validate(stored Manifest, e Edit, gone map[Ref]bool, referrers []Referrer) error {
 	w := &world{gone: gone}
 	w.servers = merge(w, SectionMCPServers, "mcp_server_id", stored.MCPServers, e.MCPServers, func(o catalog.MCPServer) id.MCPServer { return o.ID })
 	w.types = merge(w, SectionToolTypes, "tool_type_id", stored.ToolTypes, e.ToolTypes, func(o catalog.ToolType) id.ToolType { return o.ID })
@@ -96,11 +97,15 @@ func validate(stored Manifest, e Edit, gone map[Ref]bool) error {
 		w.checkUser(at(SectionUsers, i), o, owners)
 	}
 	w.checkDependents(stored, e)
+	inUse := len(e.Delete) > 0 || len(w.violations) == 0
+	for _, r := range referrers {
+		w.violations = append(w.violations, r.violation())
+	}
 	if len(w.violations) == 0 {
 		return nil
 	}
 	slices.SortStableFunc(w.violations, func(a, b fault.Violation) int { return strings.Compare(a.Field, b.Field) })
-	if len(e.Delete) > 0 {
+	if inUse {
 		return &fault.Fault{Kind: fault.FailedPrecondition, Reason: fault.ReasonInUse,
 			Message: "it cannot go: others refer to it", Violations: w.violations}
 	}
@@ -155,8 +160,10 @@ func (w *world) checkType(path string, t catalog.ToolType) {
 		w.fault(path+".input_schema", "the functions of an external MCP server describe themselves")
 	}
 	for field, schema := range map[string]json.RawMessage{"config_schema": t.ConfigSchema, "input_schema": t.InputSchema} {
-		if _, err := compileSchema(schema); err != nil {
+		if compiled, err := compileSchema(schema); err != nil {
 			w.fault(path+"."+field, "not a JSON Schema: %s", oneLine(err))
+		} else if compiled != nil && endless(compiled) {
+			w.fault(path+"."+field, "it refers to itself without end")
 		}
 	}
 }
@@ -215,6 +222,17 @@ func (w *world) checkConfig(path string, schema *jsonschema.Schema, config json.
 	}
 }
 
+// endless tells whether a schema refers to itself for one and the same value, so that no object satisfies it.
+// (For a part of the value it may: so trees are described.)
+func endless(schema *jsonschema.Schema) bool {
+	var broken *jsonschema.ValidationError
+	return errors.As(schema.Validate(map[string]any{}), &broken) &&
+		slices.ContainsFunc(leaves(broken), func(leaf *jsonschema.ValidationError) bool {
+			_, cycle := leaf.ErrorKind.(*kind.RefCycle)
+			return cycle
+		})
+}
+
 func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
 	if len(e.Causes) == 0 {
 		return []*jsonschema.ValidationError{e}
@@ -264,7 +282,7 @@ func (w *world) checkUser(path string, u availability.User, owner map[id.Device]
 		}
 		if devices[d.ID] {
 			w.fault(field+".device_id", "%q occurs twice", d.ID)
-		} else if owner != nil && owner[d.ID] != u.ID {
+		} else if owner[d.ID] != u.ID {
 			w.fault(field+".device_id", "%q belongs to another user", d.ID)
 		}
 		devices[d.ID] = true
@@ -290,7 +308,7 @@ func compileSchema(schema json.RawMessage) (*jsonschema.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	const location = "schema.json"
+	const location = "schema:///" // a relative one would become a path on this machine
 	c := jsonschema.NewCompiler()
 	c.UseLoader(noLoader{})
 	if err := c.AddResource(location, document); err != nil {
@@ -306,8 +324,8 @@ func (noLoader) Load(url string) (any, error) {
 }
 
 func oneLine(v any) string {
-	if kind, ok := v.(jsonschema.ErrorKind); ok {
-		v = kind.LocalizedString(printer)
+	if broken, ok := v.(jsonschema.ErrorKind); ok {
+		v = broken.LocalizedString(printer)
 	}
 	return strings.Join(strings.Fields(fmt.Sprint(v)), " ")
 }

@@ -6,7 +6,6 @@
 package availability
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -40,11 +39,12 @@ func Compile(tools *catalog.Snapshot, deviceTypes []DeviceType, groups []Group) 
 		deviceTypes: make(map[id.DeviceType]*compiledDeviceType, len(deviceTypes)),
 		groups:      make(map[id.Group]*compiledGroup, len(groups)),
 	}
+	needing := needing(tools)
 	for _, d := range deviceTypes {
 		c := &compiledDeviceType{DeviceType: d, offered: tools.SetOf(d.Tools), incapable: tools.NewSet()}
-		for n := range uint(tools.Len()) {
-			if len(missing(tools.Tool(n), &d)) > 0 {
-				c.incapable.Set(n)
+		for capability, set := range needing {
+			if !slices.Contains(d.Capabilities, capability) {
+				c.incapable.InPlaceUnion(set)
 			}
 		}
 		s.deviceTypes[d.ID] = c
@@ -55,6 +55,20 @@ func Compile(tools *catalog.Snapshot, deviceTypes []DeviceType, groups []Group) 
 	}
 	slices.Sort(s.groupIDs)
 	return s
+}
+
+// needing returns the tools that need each capability.
+func needing(tools *catalog.Snapshot) map[string]*catalog.Set {
+	sets := map[string]*catalog.Set{}
+	for n := range uint(tools.Len()) {
+		for _, capability := range tools.Tool(n).RequiredCapabilities {
+			if sets[capability] == nil {
+				sets[capability] = tools.NewSet()
+			}
+			sets[capability].Set(n)
+		}
+	}
+	return sets
 }
 
 // missing returns what a tool needs and a device type lacks, sorted.
@@ -77,21 +91,30 @@ type Decision struct {
 	Foreign   *catalog.Set // privately owned by others
 	Incapable *catalog.Set // beyond what the device can do
 	Available *catalog.Set
+
+	snapshot *Snapshot
+	active   []*compiledGroup // the user's, the highest priority first
 }
 
 // Decide says what is available to a user on a surface at an instant. The surface must be the web or a
 // device of the user.
 func (s *Snapshot) Decide(user *User, surface Surface, now time.Time) Decision {
-	owned := s.catalog.OwnedBy(user.ID)
 	d := Decision{
-		Offered:   s.offered(user, surface),
-		Foreign:   s.catalog.Private().Difference(owned),
-		Incapable: s.incapable(user, surface),
+		Foreign:  s.catalog.Private().Difference(s.catalog.OwnedBy(user.ID)),
+		snapshot: s,
+		active:   s.activeGroups(user, now),
 	}
-	d.Granted, d.Revoked = s.patches(user, now)
+	d.Granted, d.Revoked = s.patches(d.active)
+	return d.on(user, surface)
+}
+
+// on is the same decision on a surface: what it offers and cannot do, and so what is available.
+func (d Decision) on(user *User, surface Surface) Decision {
+	s := d.snapshot
+	d.Offered, d.Incapable = s.offered(user, surface), s.incapable(user, surface)
 	d.Available = d.Offered.Difference(d.Revoked)
 	d.Available.InPlaceUnion(d.Granted)
-	d.Available.InPlaceUnion(owned)
+	d.Available.InPlaceUnion(s.catalog.OwnedBy(user.ID))
 	d.Available.InPlaceDifference(s.catalog.Retired())
 	d.Available.InPlaceDifference(s.catalog.TypeDisabled())
 	d.Available.InPlaceDifference(d.Foreign)
@@ -120,81 +143,19 @@ func (s *Snapshot) incapable(user *User, surface Surface) *catalog.Set {
 	return s.catalog.NewSet()
 }
 
-// patches folds the user's active groups, the highest priority first: what a higher one decided stays, and
-// at one priority revoke beats grant.
-func (s *Snapshot) patches(user *User, now time.Time) (granted, revoked *catalog.Set) {
-	granted, revoked = s.catalog.NewSet(), s.catalog.NewSet()
-	active := s.activeGroups(user, now)
-	for len(active) > 0 {
-		level := 1
-		for level < len(active) && active[level].Priority == active[0].Priority {
-			level++
-		}
-		grants, revokes := s.catalog.NewSet(), s.catalog.NewSet()
-		for _, g := range active[:level] {
-			grants.InPlaceUnion(g.grants)
-			revokes.InPlaceUnion(g.revokes)
-		}
-		revokes.InPlaceDifference(granted)
-		revoked.InPlaceUnion(revokes)
-		grants.InPlaceDifference(revoked)
-		granted.InPlaceUnion(grants)
-		active = active[level:]
-	}
-	return granted, revoked
+// Elsewhere is what is available to a user on another surface.
+type Elsewhere struct {
+	Surface   Surface
+	Available *catalog.Set
 }
 
-// activeGroups returns the groups that count, the highest priority first, then by id.
-func (s *Snapshot) activeGroups(user *User, now time.Time) []*compiledGroup {
-	var active []*compiledGroup
-	for _, m := range user.Memberships {
-		if g := s.groups[m.Group]; g != nil && m.ActiveAt(now) {
-			active = append(active, g)
-		}
-	}
-	slices.SortFunc(active, func(a, b *compiledGroup) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ID, b.ID))
-	})
-	return active
-}
-
-// RevokingGroups returns the user's active groups that decided to revoke a revoked tool, sorted.
-func (s *Snapshot) RevokingGroups(user *User, tool uint, now time.Time) []id.Group {
-	var revoking []id.Group
-	var priority int32
-	for _, g := range s.activeGroups(user, now) {
-		if len(revoking) > 0 && g.Priority < priority {
-			break
-		}
-		if g.revokes.Test(tool) {
-			revoking, priority = append(revoking, g.ID), g.Priority
-		}
-	}
-	slices.Sort(revoking)
-	return revoking
-}
-
-// GrantingGroups returns the groups that would grant a tool to the user, were the user an active member of
-// one of them besides, sorted.
-func (s *Snapshot) GrantingGroups(user *User, tool uint, now time.Time) []id.Group {
-	active := s.activeGroups(user, now)
-	var granting []id.Group
-	for _, name := range s.groupIDs {
-		g := s.groups[name]
-		beaten := func(other *compiledGroup) bool { return other.revokes.Test(tool) && other.Priority >= g.Priority }
-		if g.grants.Test(tool) && !g.revokes.Test(tool) && !slices.ContainsFunc(active, beaten) {
-			granting = append(granting, name)
-		}
-	}
-	return granting
-}
-
-// OtherSurfaces returns the user's other surfaces on which a tool is available: devices by id, then the web.
-func (s *Snapshot) OtherSurfaces(user *User, surface Surface, tool uint, now time.Time) []Surface {
-	var others []Surface
+// Elsewhere returns what is available on the user's other surfaces than the one that was decided for: devices
+// by id, then the web.
+func (d *Decision) Elsewhere(user *User, surface Surface) []Elsewhere {
+	var others []Elsewhere
 	consider := func(other Surface) {
-		if other != surface && s.Decide(user, other, now).Available.Test(tool) {
-			others = append(others, other)
+		if other != surface {
+			others = append(others, Elsewhere{other, d.on(user, other).Available})
 		}
 	}
 	for _, device := range user.Devices {

@@ -22,8 +22,8 @@ type Snapshot struct {
 	types  []*ToolType // of each tool
 	number map[id.Tool]uint
 
-	core, retired, typeDisabled, private *Set
-	owned                                map[id.User]*Set
+	core, retired, typeDisabled, private, namesakes *Set
+	owned                                           map[id.User]*Set
 }
 
 // Compile numbers the tools: core tools first, then by id, byte-wise. It fails if a tool's type is missing
@@ -74,6 +74,15 @@ func Compile(types []ToolType, tools []Tool) (*Snapshot, error) {
 			s.owned[tool.Owner].Set(n)
 		}
 	}
+	s.namesakes = s.NewSet()
+	first := make(map[string]uint, len(ordered))
+	for i, tool := range ordered {
+		if other, taken := first[tool.Name]; taken {
+			s.namesakes.Set(other).Set(uint(i))
+			continue
+		}
+		first[tool.Name] = uint(i)
+	}
 	return s, nil
 }
 
@@ -117,6 +126,9 @@ func (s *Snapshot) TypeDisabled() *Set { return s.typeDisabled }
 
 // Private is the set of tools that some user owns.
 func (s *Snapshot) Private() *Set { return s.private }
+
+// Namesakes is the set of tools that share their name with another tool.
+func (s *Snapshot) Namesakes() *Set { return s.namesakes }
 
 // OwnedBy is the set of a user's own tools, empty if there are none.
 func (s *Snapshot) OwnedBy(user id.User) *Set {

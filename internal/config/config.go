@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"github.com/toolgrant/toolgrant/internal/redisurl"
 )
 
 // Config is every setting of the server. A field's tags are all there is to it: its name in the file, from
@@ -19,6 +21,7 @@ type Config struct {
 	GRPCAddr        string        `name:"grpc_addr" default:"127.0.0.1:7700" usage:"where gRPC is served"`
 	HTTPAddr        string        `name:"http_addr" default:"127.0.0.1:7701" usage:"where /healthz and /readyz are served"`
 	DatabaseURL     Secret        `name:"database_url" usage:"a PostgreSQL database; empty: a private one in --data-dir"`
+	RedisURL        Secret        `name:"redis_url" usage:"a Redis through which servers of one database wake one another"`
 	DataDir         string        `name:"data_dir" usage:"where the private PostgreSQL keeps its data"`
 	CallTimeout     time.Duration `name:"call_timeout" default:"1m" usage:"how long a call may take, whatever its caller's patience"`
 	ShutdownTimeout time.Duration `name:"shutdown_timeout" default:"10s" usage:"how long calls in flight may take at shutdown"`
@@ -37,6 +40,7 @@ func (c *Config) Validate() error {
 	return errors.Join(
 		c.rule("grpc_addr", loopback(c.GRPCAddr)),
 		c.rule("http_addr", loopback(c.HTTPAddr)),
+		c.rule("redis_url", redis(c.RedisURL)),
 		c.rule("data_dir", notEmpty(c.DataDir)),
 		c.rule("call_timeout", positive(c.CallTimeout)),
 		c.rule("shutdown_timeout", notNegative(c.ShutdownTimeout)),
@@ -71,6 +75,14 @@ func loopback(address string) error {
 		return fmt.Errorf("%q is not a loopback address, and there is no authentication yet", address)
 	}
 	return nil
+}
+
+func redis(address Secret) error {
+	if address == "" {
+		return nil
+	}
+	_, err := redisurl.Parse(string(address))
+	return err
 }
 
 func notEmpty(text string) error {

@@ -56,7 +56,7 @@ func TestTheStrongerSourceWins(t *testing.T) {
 }
 
 func TestDefaultsAreValid(t *testing.T) {
-	for _, variable := range []string{"CONFIG", "GRPC_ADDR", "HTTP_ADDR", "DATABASE_URL", "DATA_DIR", "CALL_TIMEOUT", "SHUTDOWN_TIMEOUT"} {
+	for _, variable := range []string{"CONFIG", "GRPC_ADDR", "HTTP_ADDR", "DATABASE_URL", "REDIS_URL", "DATA_DIR", "CALL_TIMEOUT", "SHUTDOWN_TIMEOUT"} {
 		t.Setenv("TOOLGRANT_"+variable, "")
 	}
 	for _, args := range [][]string{nil, {"--config", writeFile(t, "# nothing\n")}} {
@@ -94,6 +94,8 @@ func TestRefusedFiles(t *testing.T) {
 		"- grpc_addr":                                       "cannot unmarshal",
 		"grpc_addr: localhost":                              `:1: grpc_addr: must be host:port, not "localhost"`,
 		"grpc_addr: 'localhost:x'":                          `:1: grpc_addr: the port must be a number from 0 to 65535, not "x"`,
+		"redis_url: localhost:6379":                         ":1: redis_url: scheme: must be redis://, rediss:// or unix://",
+		"redis_url: redis://h:x/0":                          ":1: redis_url: port: must be a number from 1 to 65535",
 		"config: other.yaml":                                ":1: config: no such setting",
 		"data_dir:":                                         ":1: data_dir: must have one value",
 	} {

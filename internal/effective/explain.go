@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/toolgrant/toolgrant/internal/availability"
 	"github.com/toolgrant/toolgrant/internal/catalog"
 )
 
@@ -104,16 +106,13 @@ func (a *Answer) explainGroups(tool uint) Step {
 			continue
 		}
 		detail := fmt.Sprintf("priority %d", g.Priority)
-		if !m.ActiveAt(a.question.Now) {
-			detail += ", membership not active now"
-		}
 		if a.world.Catalog.SetOf(g.Grants).Test(tool) {
 			detail += ", grants it"
 		}
 		if a.world.Catalog.SetOf(g.Revokes).Test(tool) {
 			detail += ", revokes it"
 		}
-		rows = append(rows, Row{"group", string(m.Group), detail})
+		rows = append(rows, Row{"group", string(m.Group), detail}, a.explainMembership(m))
 	}
 	switch {
 	case a.Availability.Granted.Test(tool):
@@ -122,6 +121,21 @@ func (a *Answer) explainGroups(tool uint) Step {
 		return Step{RuleGroups, OutcomeAgainst, "The user's groups revoke it.", rows}
 	}
 	return Step{RuleGroups, OutcomeSilent, "None of the user's active groups grants or revokes it.", rows}
+}
+
+// explainMembership says whether a membership counts, and when it does.
+func (a *Answer) explainMembership(m availability.Membership) Row {
+	detail := "active"
+	if !m.ActiveAt(a.question.Now) {
+		detail = "not active now"
+	}
+	if !m.Start.IsZero() {
+		detail += ", from " + m.Start.Format(time.RFC3339Nano)
+	}
+	if !m.Expire.IsZero() {
+		detail += ", until " + m.Expire.Format(time.RFC3339Nano)
+	}
+	return Row{"membership", string(m.Group), detail}
 }
 
 func (a *Answer) explainCapabilities(tool uint) Step {

@@ -58,9 +58,10 @@ type Answer struct {
 	Availability availability.Decision
 	Enable       enable.Decision
 
-	world    *World
-	question Question
-	shadowed map[uint]uint // by which
+	world     *World
+	question  Question
+	shadowed  map[uint]uint            // by which
+	elsewhere []availability.Elsewhere // made when it is asked for
 }
 
 // Resolve answers a question.
@@ -74,25 +75,34 @@ func (w *World) Resolve(q Question) *Answer {
 		Enable:       w.Enable.Decide(q.Chat, q.Turn, q.User.ID, deviceType),
 		world:        w,
 		question:     q,
-		shadowed:     map[uint]uint{},
 	}
 	a.Effective = a.Availability.Available.Intersection(a.Enable.Enabled)
-	best := make(map[string]uint)
-	for n := range a.Effective.EachSet() {
+	a.shadowed = w.shadowed(a.Effective.Intersection(w.Catalog.Namesakes()))
+	for n := range a.shadowed {
+		a.Effective.Clear(n)
+	}
+	return a
+}
+
+// shadowed tells which tools of a set give way to another one of the set, and to which.
+func (w *World) shadowed(set *catalog.Set) map[uint]uint {
+	if set.None() {
+		return nil
+	}
+	best := map[string]uint{}
+	for n := range set.EachSet() {
 		name := w.Catalog.Tool(n).Name
 		if other, taken := best[name]; !taken || w.beats(n, other) {
 			best[name] = n
 		}
 	}
-	for n := range a.Effective.EachSet() {
+	shadowed := map[uint]uint{}
+	for n := range set.EachSet() {
 		if by := best[w.Catalog.Tool(n).Name]; by != n {
-			a.shadowed[n] = by
+			shadowed[n] = by
 		}
 	}
-	for n := range a.shadowed {
-		a.Effective.Clear(n)
-	}
-	return a
+	return shadowed
 }
 
 // beats tells which of two available tools of one name the model is given: the user's own before a shared

@@ -76,21 +76,34 @@ func (a *Answer) Reason(tool uint) Reason {
 
 // withhold says why a tool is not given to the model, with what that rests on.
 func (a *Answer) withhold(tool uint) Withheld {
-	rules, q := a.world.Availability, a.question
 	w := Withheld{Tool: a.world.Catalog.Tool(tool).ID, Reason: a.Reason(tool)}
 	switch w.Reason {
 	case ReasonRevokedByGroup:
-		w.Groups = rules.RevokingGroups(q.User, tool, q.Now)
-		w.GrantingGroups = rules.GrantingGroups(q.User, tool, q.Now)
+		w.Groups = a.Availability.RevokingGroups(tool)
+		w.GrantingGroups = a.Availability.GrantingGroups(tool)
 	case ReasonNotOffered:
-		w.GrantingGroups = rules.GrantingGroups(q.User, tool, q.Now)
-		w.Surfaces = rules.OtherSurfaces(q.User, q.Surface, tool, q.Now)
+		w.GrantingGroups = a.Availability.GrantingGroups(tool)
+		w.Surfaces = a.otherSurfaces(tool)
 	case ReasonMissingCapability:
-		w.MissingCapabilities = rules.MissingCapabilities(q.User, q.Surface, tool)
-		w.Surfaces = rules.OtherSurfaces(q.User, q.Surface, tool, q.Now)
+		w.MissingCapabilities = a.world.Availability.MissingCapabilities(a.question.User, a.question.Surface, tool)
+		w.Surfaces = a.otherSurfaces(tool)
 	case ReasonShadowed:
 		w.ShadowedBy = a.world.Catalog.Tool(a.shadowed[tool]).ID
 	}
 	w.Message, w.MessageZH = a.messages(tool, w)
 	return w
+}
+
+// otherSurfaces returns the user's other surfaces on which a tool is available.
+func (a *Answer) otherSurfaces(tool uint) []availability.Surface {
+	if a.elsewhere == nil {
+		a.elsewhere = a.Availability.Elsewhere(a.question.User, a.question.Surface)
+	}
+	var surfaces []availability.Surface
+	for _, e := range a.elsewhere {
+		if e.Available.Test(tool) {
+			surfaces = append(surfaces, e.Surface)
+		}
+	}
+	return surfaces
 }

@@ -35,7 +35,7 @@ func (s *adminServer) ApplyManifest(ctx context.Context, r *toolgrantv1.ApplyMan
 		changes, at, err = s.store.Edit(ctx, nil, decide)
 	}
 	if len(violations) > 0 {
-		if f, ok := fault.As(err); ok && f.Reason == fault.ReasonInvalidRequest {
+		if f, ok := fault.As(err); ok && (f.Reason == fault.ReasonInvalidRequest || f.Reason == fault.ReasonInUse) {
 			violations = append(violations, f.Violations...)
 		}
 		return nil, fault.Invalid(distinct(violations)...)

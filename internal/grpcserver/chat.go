@@ -12,6 +12,7 @@ import (
 	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
 	"github.com/toolgrant/toolgrant/internal/effective"
 	"github.com/toolgrant/toolgrant/internal/enable"
+	"github.com/toolgrant/toolgrant/internal/fault"
 	"github.com/toolgrant/toolgrant/internal/id"
 )
 
@@ -93,9 +94,14 @@ func (s *chatServer) EndChat(ctx context.Context, r *toolgrantv1.EndChatRequest)
 	if err != nil {
 		return nil, err
 	}
-	result, err := s.store.ChangeChat(ctx, id.Chat(r.GetChatId()), nil, req, func(*enable.Chat, *effective.World) ([]enable.Entry, error) {
-		return nil, nil
+	result, err := s.store.ChangeChat(ctx, id.Chat(r.GetChatId()), nil, req, func(chat *enable.Chat, _ *effective.World) ([]enable.Entry, error) {
+		return nil, chat.Ended()
 	})
+	if f, ok := fault.As(err); ok && f.Reason == fault.ReasonChatEnded {
+		// There is nothing to write. An ended chat does not change, so it can be read now.
+		chat, at, err := s.store.Chat(ctx, id.Chat(r.GetChatId()))
+		return &toolgrantv1.EndChatResponse{Chat: chatToProto(&chat), Revision: at.String()}, err
+	}
 	if err != nil {
 		return nil, err
 	}

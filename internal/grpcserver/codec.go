@@ -3,6 +3,7 @@ package grpcserver
 import (
 	"fmt"
 	"strconv"
+	gostrings "strings"
 	"unicode/utf8"
 
 	"google.golang.org/grpc/encoding"
@@ -15,9 +16,10 @@ import (
 	"github.com/toolgrant/toolgrant/internal/fault"
 )
 
-// codec is the proto codec, but for messages that are encoded already, and for requests with invalid UTF-8 in a string. gRPC would answer those with
-// INTERNAL, before any of our code is asked. Here such a request is let through empty, with its bytes as
-// unknown fields, for invalidUTF8 to say what is wrong with it.
+// codec is the proto codec, but for messages that are encoded already, and for requests with invalid UTF-8 in
+// a string or documents nested beyond reason. gRPC would answer those with INTERNAL, before any of our code is
+// asked. Here such a request is let through empty, with its bytes as unknown fields, for undecodable to say
+// what is wrong with it.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2(encodingproto.Name)} }
@@ -38,7 +40,7 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 		return err
 	}
 	content := data.Materialize()
-	if len(stringFaults(m.ProtoReflect().Descriptor(), content, "")) == 0 {
+	if len(stringFaults(m.ProtoReflect().Descriptor(), content)) == 0 {
 		return err
 	}
 	proto.Reset(m)
@@ -46,40 +48,56 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// invalidUTF8 returns the strings of a request that are not UTF-8, if it could not be decoded for them.
-func invalidUTF8(m proto.Message) []fault.Violation {
+// undecodable returns the strings and documents of a request for which it could not be decoded.
+func undecodable(m proto.Message) []fault.Violation {
 	unknown := m.ProtoReflect().GetUnknown()
 	if len(unknown) == 0 {
 		return nil
 	}
 	// Fields of newer clients are unknown too, but they have other numbers than those of the descriptor.
-	return stringFaults(m.ProtoReflect().Descriptor(), unknown, "")
+	return stringFaults(m.ProtoReflect().Descriptor(), unknown)
 }
 
-// stringFaults walks an encoded message and returns its strings that are not UTF-8. What cannot be walked
-// has none.
-func stringFaults(message protoreflect.MessageDescriptor, data []byte, path string) (faults []fault.Violation) {
+// maxWireDepth is deeper than any request nests whose documents nest as deep as they may: a level of a
+// Struct takes up to three messages.
+const maxWireDepth = 3*maxStructDepth + 20
+
+// stringFaults walks an encoded message and returns its strings that are not UTF-8, and documents that nest
+// too deep to go on. What cannot be walked has none.
+func stringFaults(message protoreflect.MessageDescriptor, data []byte) []fault.Violation {
+	var w wireWalk
+	w.message(message, data)
+	return w.faults
+}
+
+// wireWalk is a walk through an encoded message.
+type wireWalk struct {
+	path   []string // where it is
+	faults []fault.Violation
+}
+
+func (w *wireWalk) message(message protoreflect.MessageDescriptor, data []byte) {
 	counts := map[protowire.Number]int{}
 	for len(data) > 0 {
 		number, wire, n := protowire.ConsumeTag(data)
 		if n < 0 {
-			return faults
+			return
 		}
 		data = data[n:]
 		field := message.Fields().ByNumber(number)
 		if wire != protowire.BytesType || field == nil {
 			if n = protowire.ConsumeFieldValue(number, wire, data); n < 0 {
-				return faults
+				return
 			}
 			data = data[n:]
 			continue
 		}
 		value, n := protowire.ConsumeBytes(data)
 		if n < 0 {
-			return faults
+			return
 		}
 		data = data[n:]
-		at := path + string(field.Name())
+		at := string(field.Name())
 		switch {
 		case field.IsMap():
 			at += "[" + strconv.Quote(mapKey(value)) + "]"
@@ -87,16 +105,23 @@ func stringFaults(message protoreflect.MessageDescriptor, data []byte, path stri
 			at += fmt.Sprintf("[%d]", counts[number])
 			counts[number]++
 		}
-		switch field.Kind() {
-		case protoreflect.StringKind:
-			if !utf8.Valid(value) {
-				faults = append(faults, fault.Violation{Field: plainPath(at), Description: "must be valid UTF-8"})
-			}
-		case protoreflect.MessageKind:
-			faults = append(faults, stringFaults(field.Message(), value, at+".")...)
-		}
+		w.path = append(w.path, at)
+		w.field(field, value)
+		w.path = w.path[:len(w.path)-1]
 	}
-	return faults
+}
+
+func (w *wireWalk) field(field protoreflect.FieldDescriptor, value []byte) {
+	path := func() string { return gostrings.Join(w.path, ".") }
+	switch {
+	case field.Kind() == protoreflect.StringKind && !utf8.Valid(value):
+		w.faults = append(w.faults, fault.Violation{Field: plainPath(path()), Description: "must be valid UTF-8"})
+	case field.Kind() == protoreflect.MessageKind && len(w.path) == maxWireDepth:
+		document, _, _ := gostrings.Cut(path(), ".fields[")
+		w.faults = append(w.faults, fault.Violation{Field: document, Description: tooDeep})
+	case field.Kind() == protoreflect.MessageKind:
+		w.message(field.Message(), value)
+	}
 }
 
 // mapKey returns the key of an encoded entry of a map whose keys are strings.

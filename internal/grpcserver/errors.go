@@ -127,7 +127,7 @@ func validateRequest(validator protovalidate.Validator, request any) error {
 	if !ok || plain(request) {
 		return nil
 	}
-	if violations := invalidUTF8(message); len(violations) > 0 {
+	if violations := undecodable(message); len(violations) > 0 {
 		return fault.Invalid(violations...)
 	}
 	if _, ownCheck := request.(*toolgrantv1.ApplyManifestRequest); ownCheck {

@@ -108,9 +108,9 @@ func (k *kind[M, D]) create(ctx context.Context, b *backend, m M) (M, written, e
 // update lays the masked fields over the stored object. What comes out must keep the rules of the protos.
 func (k *kind[M, D]) update(ctx context.Context, b *backend, m M, mask *fieldmaskpb.FieldMask, allowMissing bool) (M, written, error) {
 	name := k.name(k.fromProto(m))
-	if name == "" {
+	if err := requireObject(m, k.noun, k.noun+"_id", name); err != nil {
 		var none M
-		return none, written{}, fault.Invalid(fault.Violation{Field: k.noun + "." + k.noun + "_id", Description: "value is required"})
+		return none, written{}, err
 	}
 	return k.write(ctx, b, name, func(stored admin.Manifest) (edit admin.Edit, object D, err error) {
 		held, exists := k.find(&stored, name)
@@ -222,6 +222,19 @@ func (k *kind[M, D]) pageOf(b *backend, p pageRequest, read func(after string, a
 		list = append(list, m)
 	}
 	return list, at, nil
+}
+
+// requireObject refuses an update without an object, or with one that does not say which it is. Other rules
+// of the protos hold for what the update makes of the stored object.
+func requireObject(m proto.Message, field, idField, name string) error {
+	switch {
+	case !m.ProtoReflect().IsValid():
+	case name == "":
+		field += "." + idField
+	default:
+		return nil
+	}
+	return fault.Invalid(fault.Violation{Field: field, Description: "value is required"})
 }
 
 // check refuses a message that breaks the rules of the protos; path is where it stands in the request.

@@ -64,7 +64,7 @@ var users = kind[*toolgrantv1.User, availability.User]{
 }
 
 var devices = userPart[*toolgrantv1.Device, availability.Device]{
-	noun: "device", field: "devices",
+	noun: "device", field: "devices", idField: "device_id",
 	parts: func(u *availability.User) *[]availability.Device { return &u.Devices },
 	name:  func(d availability.Device) string { return string(d.ID) },
 	fromProto: func(d *toolgrantv1.Device) availability.Device {
@@ -76,7 +76,7 @@ var devices = userPart[*toolgrantv1.Device, availability.Device]{
 }
 
 var memberships = userPart[*toolgrantv1.Membership, availability.Membership]{
-	noun: "membership", field: "memberships",
+	noun: "membership", field: "memberships", idField: "group_id",
 	parts: func(u *availability.User) *[]availability.Membership { return &u.Memberships },
 	name:  func(m availability.Membership) string { return string(m.Group) },
 	fromProto: func(m *toolgrantv1.Membership) availability.Membership {

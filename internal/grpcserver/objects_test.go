@@ -1,6 +1,7 @@
 package grpcserver_test
 
 import (
+	"fmt"
 	"math"
 	gostrings "strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"google.golang.org/grpc/encoding"
 	encodingproto "google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
@@ -88,8 +90,34 @@ func TestAnUpdateReplacesAllOrWhatIsPopulated(t *testing.T) {
 	}
 	_, err := c.UpdateAvatar(ctx, &v1.UpdateAvatarRequest{Avatar: &v1.Avatar{AvatarId: "helper"}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"title", "colour"}}})
 	expect(t, err, codes.InvalidArgument, "ERROR_REASON_INVALID_REQUEST", "update_mask.paths[1]")
-	_, err = c.UpdateAvatar(ctx, &v1.UpdateAvatarRequest{})
-	expect(t, err, codes.InvalidArgument, "ERROR_REASON_INVALID_REQUEST", "avatar.avatar_id")
+}
+
+func TestAnUpdateSaysWhatItUpdates(t *testing.T) {
+	ctx, c := setup(t)
+	refused := func(field string, err error) {
+		t.Helper()
+		expect(t, err, codes.InvalidArgument, "ERROR_REASON_INVALID_REQUEST", field)
+	}
+	_, err := c.UpdateAvatar(ctx, &v1.UpdateAvatarRequest{})
+	refused("avatar", err)
+	_, err = c.UpdateAvatar(ctx, &v1.UpdateAvatarRequest{Avatar: &v1.Avatar{Title: "Helper"}})
+	refused("avatar.avatar_id", err)
+	_, err = c.UpdateUser(ctx, &v1.UpdateUserRequest{AllowMissing: true})
+	refused("user", err)
+	_, err = c.UpdateDevice(ctx, &v1.UpdateDeviceRequest{UserId: "ann"})
+	refused("device", err)
+	_, err = c.UpdateDevice(ctx, &v1.UpdateDeviceRequest{UserId: "ann", Device: &v1.Device{DeviceTypeId: "phone"}, AllowMissing: true})
+	refused("device.device_id", err)
+	_, err = c.UpdateMembership(ctx, &v1.UpdateMembershipRequest{UserId: "bob"})
+	refused("membership", err)
+	_, err = c.UpdateMembership(ctx, &v1.UpdateMembershipRequest{UserId: "bob", Membership: &v1.Membership{}})
+	refused("membership.group_id", err)
+	_, err = c.UpdateDefaultAvatar(ctx, &v1.UpdateDefaultAvatarRequest{UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"*"}}})
+	refused("default_avatar", err)
+	// Without a user and a device type it is the default for all of them.
+	if _, err := c.UpdateDefaultAvatar(ctx, &v1.UpdateDefaultAvatarRequest{DefaultAvatar: &v1.DefaultAvatar{AvatarId: "helper"}}); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestFaultsOfAnObjectAreNamedInItsRequest(t *testing.T) {
@@ -118,9 +146,9 @@ func TestWhatOthersReferToCannotGo(t *testing.T) {
 	_, err = c.DeleteTool(ctx, &v1.DeleteToolRequest{ToolId: "web_search.pro"})
 	inUse(err, "stored group premium.grant_tool_ids[0]", "stored avatar helper.tool_ids[2]")
 	_, err = c.DeleteDeviceType(ctx, &v1.DeleteDeviceTypeRequest{DeviceTypeId: "speaker"})
-	inUse(err, "stored user ann.devices[1].device_type_id")
+	inUse(err, "stored user ann.devices")
 	_, err = c.DeleteGroup(ctx, &v1.DeleteGroupRequest{GroupId: "premium"})
-	inUse(err)
+	inUse(err, "stored user bob.memberships")
 	_, err = c.DeleteAvatar(ctx, &v1.DeleteAvatarRequest{AvatarId: "helper"})
 	inUse(err, "stored default avatar *,*.avatar_id")
 	_, err = c.DeleteUser(ctx, &v1.DeleteUserRequest{UserId: "ann"})
@@ -129,12 +157,102 @@ func TestWhatOthersReferToCannotGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = c.DeleteUser(ctx, &v1.DeleteUserRequest{UserId: "bob"})
-	inUse(err)
+	inUse(err, "stored chat c.user_id")
 	if _, err = c.DeleteDefaultAvatar(ctx, &v1.DeleteDefaultAvatarRequest{}); err != nil {
 		t.Error(err)
 	}
 	if _, err = c.DeleteAvatar(ctx, &v1.DeleteAvatarRequest{AvatarId: "helper"}); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestADryRunFindsWhoIsInTheWayOfPruning(t *testing.T) {
+	ctx, c := setup(t)
+	c.create(ctx, t, "c", "bob")
+	both := func(manifest string) (err error) {
+		t.Helper()
+		var dry error
+		_, dry = c.ApplyManifest(ctx, &v1.ApplyManifestRequest{Manifest: parse(t, manifest), Prune: true, DryRun: true})
+		_, err = c.ApplyManifest(ctx, &v1.ApplyManifestRequest{Manifest: parse(t, manifest), Prune: true})
+		if !proto.Equal(status.Convert(dry).Proto(), status.Convert(err).Proto()) {
+			t.Errorf("the dry run answers %v, the write %v", dry, err)
+		}
+		return err
+	}
+	const inUse = "ERROR_REASON_IN_USE"
+	expect(t, both("groups: [{group_id: other}]"), codes.FailedPrecondition, inUse, "stored user bob.memberships")
+	expect(t, both("device_types: [{device_type_id: phone}]"), codes.FailedPrecondition, inUse, "stored user ann.devices")
+	expect(t, both("users: [{user_id: ann}]"), codes.FailedPrecondition, inUse, "stored chat c.user_id")
+	expect(t, both("{groups: [{group_id: other}], avatars: [{avatar_id: helper, tool_ids: [zzz]}]}"), codes.InvalidArgument,
+		"ERROR_REASON_INVALID_REQUEST", "stored user bob.memberships", "avatars[0].tool_ids[0]")
+	// Who leaves in the same edit is not in the way.
+	if err := both("{groups: [{group_id: other}], device_types: [{device_type_id: phone}], users: [{user_id: ann}, {user_id: bob}]}"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhatADryRunPassesIsWritten(t *testing.T) {
+	ctx, c := setup(t)
+	c.apply(ctx, t, `tools:
+  - {tool_id: a, tool_type_id: clock, name: a, related_tool_ids: [b]}
+  - {tool_id: b, tool_type_id: clock, name: b, related_tool_ids: [a]}
+`)
+	for name, test := range map[string]struct {
+		manifest string
+		prune    bool
+	}{
+		"a tool becomes private and leaves what is shared": {manifest: `
+tools: [{tool_id: slides, tool_type_id: slides, name: slides, owner_user_id: ann}]
+device_types: [{device_type_id: phone, tool_ids: [now]}, {device_type_id: speaker, tool_ids: [now]}]
+groups: [{group_id: premium}]
+`},
+		"tools that relate to each other go": {prune: true, manifest: `
+tools: [{tool_id: now, tool_type_id: clock, name: now, core: true}]
+device_types: [{device_type_id: phone, tool_ids: [now]}, {device_type_id: speaker, tool_ids: [now]}]
+groups: [{group_id: premium}]
+avatars: [{avatar_id: helper}]
+`},
+		"devices change hands": {manifest: `
+users:
+  - {user_id: ann, devices: [{device_id: bob-phone, device_type_id: phone}]}
+  - {user_id: bob, devices: [{device_id: ann-phone, device_type_id: phone}, {device_id: ann-speaker, device_type_id: speaker}]}
+`},
+		"users go, and what they have": {prune: true, manifest: `
+tools: [{tool_id: now, tool_type_id: clock, name: now, core: true}]
+device_types: [{device_type_id: new, tool_ids: [now]}]
+groups: [{group_id: new}]
+avatars: [{avatar_id: new}]
+default_avatars: [{avatar_id: new}]
+users: [{user_id: eve, devices: [{device_id: bob-phone, device_type_id: new}], memberships: [{group_id: new}]}]
+`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			request := &v1.ApplyManifestRequest{Manifest: parse(t, test.manifest), Prune: test.prune, DryRun: true}
+			dry, err := c.ApplyManifest(ctx, request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.DryRun = false
+			written, err := c.ApplyManifest(ctx, request)
+			if err != nil || len(written.GetChanges()) != len(dry.GetChanges()) {
+				t.Errorf("the dry run told %v; the write %v, %v", dry.GetChanges(), written.GetChanges(), err)
+			}
+		})
+	}
+}
+
+func TestOfManyReferrersTheFirstAreNamedAndAllAreCounted(t *testing.T) {
+	ctx, c := setup(t)
+	manifest := "groups: [{group_id: crowd}]\nusers:\n"
+	for i := range 12 {
+		manifest += fmt.Sprintf("  - {user_id: member-%02d, memberships: [{group_id: crowd}]}\n", i)
+	}
+	c.apply(ctx, t, manifest)
+	_, err := c.DeleteGroup(ctx, &v1.DeleteGroupRequest{GroupId: "crowd"})
+	expect(t, err, codes.FailedPrecondition, "ERROR_REASON_IN_USE", "stored user member-00.memberships", "stored user member-01.memberships",
+		"stored user member-02.memberships", "stored user member-03.memberships", "stored user member-04.memberships")
+	if message := status.Convert(err).Message(); !gostrings.Contains(message, "one of 12") {
+		t.Errorf("it does not say how many they are: %s", message)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"google.golang.org/protobuf/proto"
 
 	v1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
@@ -40,6 +41,65 @@ func TestALaterDefaultDoesNotChangeARunningConversation(t *testing.T) {
 	}
 	if got := c.resolved(ctx, t, "new", "bob"); got != after {
 		t.Errorf("a new chat has %q, want %q", got, after)
+	}
+}
+
+func TestADeletedAvatarStaysInTheChatWithoutEffect(t *testing.T) {
+	ctx, c := setup(t)
+	c.create(ctx, t, "c", "bob")
+	c.apply(ctx, t, "avatars: [{avatar_id: presenter, tool_ids: [slides]}]")
+	if _, err := c.SetChatAvatars(ctx, &v1.SetChatAvatarsRequest{ChatId: "c", RequestId: "on", Changes: []*v1.AvatarChange{
+		{AvatarId: "presenter", Action: v1.ChatAction_CHAT_ACTION_ENABLE}, {AvatarId: "helper", Action: v1.ChatAction_CHAT_ACTION_DISABLE}}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.DeleteAvatar(ctx, &v1.DeleteAvatarRequest{AvatarId: "presenter"}); err != nil {
+		t.Fatal(err)
+	}
+	chat, err := c.GetChat(ctx, &v1.GetChatRequest{ChatId: "c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resolved, err := c.ResolveTools(ctx, &v1.ResolveToolsRequest{ChatId: "c", UserId: "bob", Surface: web})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := chat.GetChat().GetActiveAvatarIds(); len(got) != 1 || got[0] != "presenter" {
+		t.Errorf("the chat says %v", got)
+	}
+	if got := resolved.GetActiveAvatarIds(); len(got) != 0 || summary(resolved) != "now" {
+		t.Errorf("it resolves to %q with %v", summary(resolved), got)
+	}
+}
+
+func TestEndingAnEndedChatWritesNothing(t *testing.T) {
+	ctx, c := setup(t)
+	c.create(ctx, t, "c", "bob")
+	first, err := c.EndChat(ctx, &v1.EndChatRequest{ChatId: "c", RequestId: "end"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(ctx, c.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	written := func() (rows int) {
+		t.Helper()
+		if err := conn.QueryRow(ctx, "SELECT (SELECT count(*) FROM changes) + (SELECT count(*) FROM chat_requests)").Scan(&rows); err != nil {
+			t.Fatal(err)
+		}
+		return rows
+	}
+	before := written()
+	again, err := c.EndChat(ctx, &v1.EndChatRequest{ChatId: "c", RequestId: "end-again"})
+	if err != nil || !proto.Equal(again.GetChat(), first.GetChat()) || again.GetRevision() < first.GetRevision() {
+		t.Errorf("got %v, %v; want %v", again, err, first)
+	}
+	if after := written(); after != before {
+		t.Errorf("it wrote %d rows", after-before)
+	}
+	if repeated, err := c.EndChat(ctx, &v1.EndChatRequest{ChatId: "c", RequestId: "end"}); err != nil || !proto.Equal(repeated, first) {
+		t.Errorf("got %v, %v; want %v", repeated, err, first)
 	}
 }
 

@@ -388,6 +388,15 @@ func TestExplainTriesEveryRuleInOrder(t *testing.T) {
 			t.Errorf("step %d is %v", i, step)
 		}
 	}
+	c.apply(ctx, t, `users: [{user_id: bob, memberships: [{group_id: premium, start_time: "2020-01-01T08:00:00+08:00", expire_time: "2021-01-01T00:00:00.5Z"}]}]`)
+	r, err = c.ExplainTool(ctx, &v1.ExplainToolRequest{ChatId: "new", UserId: "bob", Surface: web, ToolId: "web_search.pro"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &v1.ExplainRow{Kind: "membership", Id: "premium", Detail: "not active now, from 2020-01-01T00:00:00Z, until 2021-01-01T00:00:00.5Z"}
+	if rows := r.GetSteps()[1].GetRows(); len(rows) != 2 || !proto.Equal(rows[1], want) {
+		t.Errorf("got %v, want %v", rows, want)
+	}
 	_, err = c.CheckTool(ctx, &v1.CheckToolRequest{ChatId: "new", UserId: "bob", Surface: web, ToolId: "ann.notes"})
 	expect(t, err, codes.NotFound, "ERROR_REASON_NOT_FOUND")
 }

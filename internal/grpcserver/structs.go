@@ -1,8 +1,10 @@
 package grpcserver
 
 import (
+	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	gostrings "strings"
 
 	"google.golang.org/protobuf/proto"
@@ -17,8 +19,13 @@ import (
 // maxStructBytes bounds a configuration or schema, as JSON.
 const maxStructBytes = 64 << 10
 
+// maxStructDepth bounds how deep a configuration or schema nests. Decoders, encoders and validators recurse.
+const maxStructDepth = 100
+
+var tooDeep = fmt.Sprintf("must nest objects and lists at most %d deep", maxStructDepth)
+
 // structFaults returns what in a message's Structs cannot be kept as JSON in PostgreSQL, which protovalidate
-// has no rules for: the character U+0000, numbers that are not finite, too much of it.
+// has no rules for: the character U+0000, numbers that are not finite, too much of it, nested too deep.
 func structFaults(m proto.Message) (faults []fault.Violation) {
 	report := func(path protopath.Path, description string) {
 		faults = append(faults, fault.Violation{Field: plainPath(path[1:].String()[1:]), Description: description})
@@ -31,7 +38,12 @@ func structFaults(m proto.Message) (faults []fault.Violation) {
 		}
 		switch v := message.Interface().(type) {
 		case *structpb.Struct:
-			if nested := p.Len() > 1 && isValue(p.Index(-2).Value); !nested && len(jsonFromStruct(v)) > maxStructBytes {
+			switch nested := p.Len() > 1 && isValue(p.Index(-2).Value); {
+			case nested:
+			case structDeeper(v, maxStructDepth):
+				report(p.Path, tooDeep)
+				return protorange.Break
+			case len(jsonFromStruct(v)) > maxStructBytes:
 				report(p.Path, "must be at most 64 KiB")
 			}
 		case *structpb.Value:
@@ -52,6 +64,29 @@ func structFaults(m proto.Message) (faults []fault.Violation) {
 		return nil
 	})
 	return faults
+}
+
+// structDeeper tells whether a document has more levels of objects and lists than so many.
+func structDeeper(s *structpb.Struct, levels int) bool {
+	if levels == 0 {
+		return true
+	}
+	for _, v := range s.GetFields() {
+		if valueDeeper(v, levels-1) {
+			return true
+		}
+	}
+	return false
+}
+
+func valueDeeper(v *structpb.Value, levels int) bool {
+	switch kind := v.GetKind().(type) {
+	case *structpb.Value_StructValue:
+		return structDeeper(kind.StructValue, levels)
+	case *structpb.Value_ListValue:
+		return levels == 0 || slices.ContainsFunc(kind.ListValue.GetValues(), func(v *structpb.Value) bool { return valueDeeper(v, levels-1) })
+	}
+	return false
 }
 
 func isValue(v protoreflect.Value) bool {

@@ -20,6 +20,7 @@ import (
 type userPart[M proto.Message, D any] struct {
 	noun      string // a field of requests, and the type of the resource: "device"
 	field     string // of User: "devices"
+	idField   string // of M: "device_id"
 	parts     func(*availability.User) *[]D
 	name      func(D) string // among the user's: its id
 	fromProto func(M) D
@@ -62,6 +63,9 @@ func (k *userPart[M, D]) create(ctx context.Context, b *backend, user string, m 
 func (k *userPart[M, D]) update(ctx context.Context, b *backend, user string, m M, mask *fieldmaskpb.FieldMask, allowMissing bool) (M, string, error) {
 	part := k.fromProto(m)
 	name := k.name(part)
+	if err := requireObject(m, k.noun, k.idField, name); err != nil {
+		return m, "", err
+	}
 	r, err := k.change(ctx, b, user, func(parts []D) ([]D, int, error) {
 		merged, place := proto.CloneOf(m), k.index(parts, name)
 		switch {

@@ -77,7 +77,42 @@ func (s *Store) plan(ctx context.Context, tx pgx.Tx, users []id.User, decide fun
 	if stored.Users, err = s.usersFor(ctx, tx, stored, edit, users); err != nil {
 		return nil, err
 	}
-	return admin.Plan(stored, edit)
+	referrers, err := s.referrers(ctx, tx, edit, edit.Gone(stored))
+	if err != nil {
+		return nil, err
+	}
+	return admin.Plan(stored, edit, referrers)
+}
+
+// referrers reads who keeps objects from going, besides users that the edit replaces or deletes themselves.
+func (s *Store) referrers(ctx context.Context, tx pgx.Tx, edit admin.Edit, gone map[admin.Ref]bool) ([]admin.Referrer, error) {
+	of := db.ReferrersParams{GroupIds: []string{}, DeviceTypeIds: []string{}, UserIds: []string{}, Besides: []string{}}
+	for ref := range gone {
+		switch ref.Section {
+		case admin.SectionGroups:
+			of.GroupIds = append(of.GroupIds, ref.ID)
+		case admin.SectionDeviceTypes:
+			of.DeviceTypeIds = append(of.DeviceTypeIds, ref.ID)
+		case admin.SectionUsers:
+			of.UserIds = append(of.UserIds, ref.ID)
+			of.Besides = append(of.Besides, ref.ID)
+		}
+	}
+	if len(of.GroupIds)+len(of.DeviceTypeIds)+len(of.UserIds) == 0 {
+		return nil, nil
+	}
+	for _, u := range edit.Users {
+		of.Besides = append(of.Besides, string(u.ID))
+	}
+	rows, err := s.queries.Referrers(ctx, tx, of)
+	if err != nil {
+		return nil, err
+	}
+	referrers := make([]admin.Referrer, len(rows))
+	for i, row := range rows {
+		referrers[i] = admin.Referrer{To: admin.Ref{Section: admin.Section(row.Section), ID: row.ObjectID}, ID: row.ReferrerID, Total: row.Total}
+	}
+	return referrers, nil
 }
 
 // usersFor reads the users that an edit touches, and those that the catalogue or the edit refer to.
@@ -117,13 +152,12 @@ func (s *Store) usersFor(ctx context.Context, tx pgx.Tx, stored admin.Manifest, 
 	return s.usersOf(ctx, tx, names)
 }
 
-// applyChanges writes a plan. Users' rows come first, since tools and defaults refer to them; their devices
-// and memberships, and relations of tools, refer to the catalogue and come after it. Deletes come last, when
-// nothing refers to their objects any more.
+// applyChanges writes a plan: references go first, then objects are written in the plan's order, then their
+// references, when all that they refer to is there. Deletes come last, when nothing refers to their objects.
 func (s *Store) applyChanges(ctx context.Context, tx pgx.Tx, changes []admin.Change) error {
 	for _, c := range changes {
-		if c.Action != admin.ActionDelete {
-			if err := s.putObject(ctx, tx, c.Object); err != nil {
+		if c.Action != admin.ActionCreate {
+			if err := s.clearReferences(ctx, tx, c.Object); err != nil {
 				return err
 			}
 		}
@@ -131,15 +165,12 @@ func (s *Store) applyChanges(ctx context.Context, tx pgx.Tx, changes []admin.Cha
 			return err
 		}
 	}
-	for _, c := range changes {
-		if u, ok := c.Object.(availability.User); ok && c.Action != admin.ActionDelete {
-			if err := s.putUserFacts(ctx, tx, u); err != nil {
-				return err
-			}
-		}
-		if t, ok := c.Object.(catalog.Tool); ok && c.Action != admin.ActionDelete {
-			if err := s.queries.AddToolRelations(ctx, tx, db.AddToolRelationsParams{ToolID: string(t.ID), RelatedToolIds: as[string](t.Related)}); err != nil {
-				return err
+	for _, write := range []func(context.Context, pgx.Tx, any) error{s.putObject, s.addReferences} {
+		for _, c := range changes {
+			if c.Action != admin.ActionDelete {
+				if err := write(ctx, tx, c.Object); err != nil {
+					return err
+				}
 			}
 		}
 	}

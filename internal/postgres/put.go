@@ -14,18 +14,34 @@ import (
 	"github.com/toolgrant/toolgrant/internal/postgres/db"
 )
 
-func (s *Store) putObject(ctx context.Context, tx pgx.Tx, object any) error {
+// clearReferences removes the rows by which an object refers to others. Those of all objects that change or go
+// are removed before anything is written: else a foreign key could be hurt on the way to a state that hurts none.
+func (s *Store) clearReferences(ctx context.Context, tx pgx.Tx, object any) error {
 	q := s.queries
 	switch o := object.(type) {
 	case availability.User:
-		if err := q.PutUser(ctx, tx, string(o.ID)); err != nil {
-			return err
-		}
-		// Cleared before any user's are written, since a device may move from one user to another.
 		if err := q.ClearDevices(ctx, tx, string(o.ID)); err != nil {
 			return err
 		}
 		return q.ClearMemberships(ctx, tx, string(o.ID))
+	case catalog.Tool:
+		return q.ClearToolRelations(ctx, tx, string(o.ID))
+	case availability.DeviceType:
+		return q.ClearDeviceTypeTools(ctx, tx, string(o.ID))
+	case availability.Group:
+		return q.ClearGroupTools(ctx, tx, string(o.ID))
+	case enable.Avatar:
+		return q.ClearAvatarTools(ctx, tx, string(o.ID))
+	}
+	return nil
+}
+
+// putObject writes an object's own row.
+func (s *Store) putObject(ctx context.Context, tx pgx.Tx, object any) error {
+	q := s.queries
+	switch o := object.(type) {
+	case availability.User:
+		return q.PutUser(ctx, tx, string(o.ID))
 	case catalog.MCPServer:
 		headers, err := json.Marshal(o.HeadersFromEnv)
 		if err != nil {
@@ -40,32 +56,11 @@ func (s *Store) putObject(ctx context.Context, tx pgx.Tx, object any) error {
 	case catalog.Tool:
 		return s.putTool(ctx, tx, o)
 	case availability.DeviceType:
-		if err := q.PutDeviceType(ctx, tx, db.PutDeviceTypeParams{DeviceTypeID: string(o.ID), Title: o.Title, Capabilities: orNone(o.Capabilities)}); err != nil {
-			return err
-		}
-		if err := q.ClearDeviceTypeTools(ctx, tx, string(o.ID)); err != nil {
-			return err
-		}
-		return q.AddDeviceTypeTools(ctx, tx, db.AddDeviceTypeToolsParams{DeviceTypeID: string(o.ID), ToolIds: as[string](o.Tools)})
+		return q.PutDeviceType(ctx, tx, db.PutDeviceTypeParams{DeviceTypeID: string(o.ID), Title: o.Title, Capabilities: orNone(o.Capabilities)})
 	case availability.Group:
-		if err := q.PutGroup(ctx, tx, db.PutGroupParams{GroupID: string(o.ID), Title: o.Title, Priority: o.Priority}); err != nil {
-			return err
-		}
-		if err := q.ClearGroupTools(ctx, tx, string(o.ID)); err != nil {
-			return err
-		}
-		if err := q.AddGroupTools(ctx, tx, db.AddGroupToolsParams{GroupID: string(o.ID), ToolIds: as[string](o.Grants), Effect: "GRANT"}); err != nil {
-			return err
-		}
-		return q.AddGroupTools(ctx, tx, db.AddGroupToolsParams{GroupID: string(o.ID), ToolIds: as[string](o.Revokes), Effect: "REVOKE"})
+		return q.PutGroup(ctx, tx, db.PutGroupParams{GroupID: string(o.ID), Title: o.Title, Priority: o.Priority})
 	case enable.Avatar:
-		if err := q.PutAvatar(ctx, tx, db.PutAvatarParams{AvatarID: string(o.ID), Title: o.Title}); err != nil {
-			return err
-		}
-		if err := q.ClearAvatarTools(ctx, tx, string(o.ID)); err != nil {
-			return err
-		}
-		return q.AddAvatarTools(ctx, tx, db.AddAvatarToolsParams{AvatarID: string(o.ID), ToolIds: as[string](o.Tools)})
+		return q.PutAvatar(ctx, tx, db.PutAvatarParams{AvatarID: string(o.ID), Title: o.Title})
 	case enable.DefaultAvatar:
 		return q.PutDefaultAvatar(ctx, tx, db.PutDefaultAvatarParams{AvatarID: string(o.Avatar), UserID: orNull(o.User), DeviceTypeID: orNull(o.DeviceType)})
 	}
@@ -81,17 +76,35 @@ func (s *Store) putTool(ctx context.Context, tx pgx.Tx, t catalog.Tool) error {
 	if config == nil {
 		config = json.RawMessage("{}")
 	}
-	if err := s.queries.PutTool(ctx, tx, db.PutToolParams{ToolID: string(t.ID), ToolTypeID: string(t.Type), Name: t.Name,
+	return s.queries.PutTool(ctx, tx, db.PutToolParams{ToolID: string(t.ID), ToolTypeID: string(t.Type), Name: t.Name,
 		Title: t.Title, Description: t.Description, Prompt: t.Prompt, Category: t.Category, Config: config,
 		Status: string(t.Status), Core: t.Core, Precedence: t.Precedence, Risk: string(t.Risk),
 		RequiredCapabilities: orNone(t.RequiredCapabilities), OwnerUserID: orNull(t.Owner), Keywords: orNone(t.Keywords),
-		Aliases: orNone(t.Aliases), Examples: orNone(t.Examples), Localized: localized}); err != nil {
-		return err
-	}
-	return s.queries.ClearToolRelations(ctx, tx, string(t.ID))
+		Aliases: orNone(t.Aliases), Examples: orNone(t.Examples), Localized: localized})
 }
 
-func (s *Store) putUserFacts(ctx context.Context, tx pgx.Tx, u availability.User) error {
+// addReferences writes the rows by which an object refers to others, which are there now.
+func (s *Store) addReferences(ctx context.Context, tx pgx.Tx, object any) error {
+	q := s.queries
+	switch o := object.(type) {
+	case availability.User:
+		return s.addUserFacts(ctx, tx, o)
+	case catalog.Tool:
+		return q.AddToolRelations(ctx, tx, db.AddToolRelationsParams{ToolID: string(o.ID), RelatedToolIds: as[string](o.Related)})
+	case availability.DeviceType:
+		return q.AddDeviceTypeTools(ctx, tx, db.AddDeviceTypeToolsParams{DeviceTypeID: string(o.ID), ToolIds: as[string](o.Tools)})
+	case availability.Group:
+		if err := q.AddGroupTools(ctx, tx, db.AddGroupToolsParams{GroupID: string(o.ID), ToolIds: as[string](o.Grants), Effect: "GRANT"}); err != nil {
+			return err
+		}
+		return q.AddGroupTools(ctx, tx, db.AddGroupToolsParams{GroupID: string(o.ID), ToolIds: as[string](o.Revokes), Effect: "REVOKE"})
+	case enable.Avatar:
+		return q.AddAvatarTools(ctx, tx, db.AddAvatarToolsParams{AvatarID: string(o.ID), ToolIds: as[string](o.Tools)})
+	}
+	return nil
+}
+
+func (s *Store) addUserFacts(ctx context.Context, tx pgx.Tx, u availability.User) error {
 	devices := db.AddDevicesParams{UserID: string(u.ID), DeviceIds: []string{}, DeviceTypeIds: []string{}}
 	for _, d := range u.Devices {
 		devices.DeviceIds = append(devices.DeviceIds, string(d.ID))

@@ -52,6 +52,9 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	return s, nil
 }
 
+// Database identifies the database, as revisions do.
+func (s *Store) Database() uint64 { return s.database }
+
 // OnCommit sets what is called after each write, before its caller is answered. It must be set before the
 // first write.
 func (s *Store) OnCommit(do func(context.Context)) { s.committed = do }

@@ -1,11 +1,11 @@
-// Package testkit gives tests databases of their own on a real PostgreSQL. It
-// may only be imported by tests.
+// Package testkit gives tests databases of their own on a real PostgreSQL, and
+// Redis servers of their own. It may only be imported by tests.
 //
-// A package that uses it says so in its TestMain:
+// A package that uses databases says so in its TestMain:
 //
 //	func TestMain(m *testing.M) { testkit.Main(m) }
 //
-// The server is a private one, started when the first test asks for a database
+// Their server is a private one, started when the first test asks for a database
 // and stopped with the test process, unless TOOLGRANT_TEST_DATABASE_URL names
 // another: that one's user must be allowed to create databases.
 package testkit

@@ -14,6 +14,27 @@ ORDER BY u.user_id LIMIT @at_most;
 -- name: DeviceOwners :many
 SELECT device_id, user_id FROM devices WHERE device_id = ANY (@device_ids::text[]);
 
+-- Referrers returns who keeps objects from going: members of the groups, owners of devices of the device types,
+-- chats of the users. Of each object the first few by id, and how many there are. Users besides do not count.
+-- name: Referrers :many
+WITH referrers AS (
+    SELECT 'groups' AS section, m.group_id AS object_id, m.user_id AS referrer_id
+    FROM memberships m WHERE m.group_id = ANY (@group_ids::text[]) AND m.user_id NOT IN (SELECT unnest(@besides::text[]))
+    UNION ALL
+    SELECT DISTINCT 'device_types' AS section, d.device_type_id AS object_id, d.user_id AS referrer_id
+    FROM devices d WHERE d.device_type_id = ANY (@device_type_ids::text[]) AND d.user_id NOT IN (SELECT unnest(@besides::text[]))
+    UNION ALL
+    SELECT 'users' AS section, c.user_id AS object_id, c.chat_id AS referrer_id
+    FROM chats c WHERE c.user_id = ANY (@user_ids::text[])
+), ranked AS (
+    SELECT section, object_id, referrer_id,
+           row_number() OVER (PARTITION BY section, object_id ORDER BY referrer_id) AS place,
+           count(*) OVER (PARTITION BY section, object_id) AS total
+    FROM referrers
+)
+SELECT section::text AS section, object_id, referrer_id, total FROM ranked
+WHERE place <= 5 ORDER BY section, object_id, referrer_id LIMIT 100;
+
 -- name: PutUser :exec
 INSERT INTO users (user_id)
 VALUES (@user_id) ON CONFLICT DO NOTHING;

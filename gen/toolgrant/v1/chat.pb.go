@@ -87,7 +87,8 @@ type Chat struct {
 	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	// The highest turn that is known of the chat. 0 before the first.
 	Turn int32 `protobuf:"varint,3,opt,name=turn,proto3" json:"turn,omitempty"`
-	// The Avatars that its log turned on, byte-wise sorted. Empty in a chat that runs on the default.
+	// The Avatars that its log turned on, byte-wise sorted: also those deleted since, which have no effect and
+	// which ResolveTools leaves out. Empty in a chat that runs on the default.
 	ActiveAvatarIds []string `protobuf:"bytes,4,rep,name=active_avatar_ids,json=activeAvatarIds,proto3" json:"active_avatar_ids,omitempty"`
 	// How many entries its log has.
 	EntryCount int32 `protobuf:"varint,5,opt,name=entry_count,json=entryCount,proto3" json:"entry_count,omitempty"`

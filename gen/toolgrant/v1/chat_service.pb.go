@@ -724,7 +724,7 @@ type EndChatResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The chat as this request left it.
 	Chat *Chat `protobuf:"bytes,1,opt,name=chat,proto3" json:"chat,omitempty"`
-	// Names this write.
+	// Names this write; if the chat was ended before, the revision that this is known through.
 	Revision      string `protobuf:"bytes,2,opt,name=revision,proto3" json:"revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -175,9 +175,9 @@ type ExplainRow struct {
 	// What it is: "device", "device_type", "group", "membership", "avatar", "default_avatar", "chat_log",
 	// "tool", "tool_type".
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
-	// Its id.
+	// Its id; of a membership that of its group, of a default Avatar that of its Avatar.
 	Id string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
-	// What it says of the tool, in English.
+	// What it says of the tool, in English. Of a membership: whether it is active, from when and until when.
 	Detail        string `protobuf:"bytes,3,opt,name=detail,proto3" json:"detail,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -210,7 +210,8 @@ type Tool struct {
 	Prompt string `protobuf:"bytes,6,opt,name=prompt,proto3" json:"prompt,omitempty"`
 	// Free grouping for consoles; at most 128 bytes.
 	Category string `protobuf:"bytes,7,opt,name=category,proto3" json:"category,omitempty"`
-	// Configuration; must satisfy the type's config_schema. Unset is the same as {}. At most 64 KiB as JSON.
+	// Configuration; must satisfy the type's config_schema. Unset is the same as {}. At most 64 KiB as JSON,
+	// nested at most 100 deep.
 	Config *structpb.Struct `protobuf:"bytes,8,opt,name=config,proto3" json:"config,omitempty"`
 	// Default ACTIVE.
 	Status ToolStatus `protobuf:"varint,9,opt,name=status,proto3,enum=toolgrant.v1.ToolStatus" json:"status,omitempty"`

@@ -97,11 +97,12 @@ type ToolType struct {
 	// The MCP server. Required for external MCP, optional for internal MCP, refused for native.
 	McpServerId string `protobuf:"bytes,5,opt,name=mcp_server_id,json=mcpServerId,proto3" json:"mcp_server_id,omitempty"`
 	// JSON Schema (draft 2020-12 unless $schema says otherwise) that every tool's config must satisfy.
-	// Unset: any config. References to other documents are refused. Numbers are IEEE doubles. At most 64 KiB
-	// as JSON.
+	// Unset: any config. References to other documents are refused, and so is a schema that refers to itself for
+	// one and the same value. Numbers are IEEE doubles. At most 64 KiB as JSON, nested at most 100 deep.
 	ConfigSchema *structpb.Struct `protobuf:"bytes,6,opt,name=config_schema,json=configSchema,proto3" json:"config_schema,omitempty"`
 	// JSON Schema of the arguments of the one function of a native or internal MCP type. Unset: unknown.
-	// Refused for external MCP, whose functions describe themselves. At most 64 KiB as JSON.
+	// Refused for external MCP, whose functions describe themselves. At most 64 KiB as JSON, nested at most 100
+	// deep. See config_schema for references.
 	InputSchema *structpb.Struct `protobuf:"bytes,7,opt,name=input_schema,json=inputSchema,proto3" json:"input_schema,omitempty"`
 	// The kill switch: while true, no tool of this type is available to anybody.
 	Disabled bool `protobuf:"varint,8,opt,name=disabled,proto3" json:"disabled,omitempty"`

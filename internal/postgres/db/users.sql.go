@@ -168,3 +168,69 @@ func (q *Queries) PutUser(ctx context.Context, db DBTX, userID string) error {
 	_, err := db.Exec(ctx, putUser, userID)
 	return err
 }
+
+const referrers = `-- name: Referrers :many
+WITH referrers AS (
+    SELECT 'groups' AS section, m.group_id AS object_id, m.user_id AS referrer_id
+    FROM memberships m WHERE m.group_id = ANY ($1::text[]) AND m.user_id NOT IN (SELECT unnest($2::text[]))
+    UNION ALL
+    SELECT DISTINCT 'device_types' AS section, d.device_type_id AS object_id, d.user_id AS referrer_id
+    FROM devices d WHERE d.device_type_id = ANY ($3::text[]) AND d.user_id NOT IN (SELECT unnest($2::text[]))
+    UNION ALL
+    SELECT 'users' AS section, c.user_id AS object_id, c.chat_id AS referrer_id
+    FROM chats c WHERE c.user_id = ANY ($4::text[])
+), ranked AS (
+    SELECT section, object_id, referrer_id,
+           row_number() OVER (PARTITION BY section, object_id ORDER BY referrer_id) AS place,
+           count(*) OVER (PARTITION BY section, object_id) AS total
+    FROM referrers
+)
+SELECT section::text AS section, object_id, referrer_id, total FROM ranked
+WHERE place <= 5 ORDER BY section, object_id, referrer_id LIMIT 100
+`
+
+type ReferrersParams struct {
+	GroupIds      []string
+	Besides       []string
+	DeviceTypeIds []string
+	UserIds       []string
+}
+
+type ReferrersRow struct {
+	Section    string
+	ObjectID   string
+	ReferrerID string
+	Total      int64
+}
+
+// Referrers returns who keeps objects from going: members of the groups, owners of devices of the device types,
+// chats of the users. Of each object the first few by id, and how many there are. Users besides do not count.
+func (q *Queries) Referrers(ctx context.Context, db DBTX, arg ReferrersParams) ([]ReferrersRow, error) {
+	rows, err := db.Query(ctx, referrers,
+		arg.GroupIds,
+		arg.Besides,
+		arg.DeviceTypeIds,
+		arg.UserIds,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ReferrersRow
+	for rows.Next() {
+		var i ReferrersRow
+		if err := rows.Scan(
+			&i.Section,
+			&i.ObjectID,
+			&i.ReferrerID,
+			&i.Total,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}

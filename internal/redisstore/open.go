@@ -1,0 +1,56 @@
+// Package redisstore keeps in Redis what the nodes of one database share besides it. PostgreSQL stays the
+// truth: whatever is here may be lost.
+package redisstore
+
+import (
+	"crypto/tls"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/toolgrant/toolgrant/internal/redisurl"
+)
+
+const (
+	dialTimeout  = 2 * time.Second
+	writeTimeout = time.Second
+	readTimeout  = 2 * time.Second
+)
+
+// Open prepares a client of the Redis at an address as redisurl.Parse reads it. It does not connect: a Redis
+// that is away is no reason not to serve.
+//
+// The client gives up soon and tries nothing twice, because a command that was not answered may have been
+// executed: whoever may repeat a command does so itself. Only that of a Cluster asks again, when a connection
+// broke, together with following slots that moved: go-redis does not offer one without the other.
+func Open(url string) (redis.UniversalClient, error) {
+	address, err := redisurl.Parse(url)
+	if err != nil {
+		return nil, fmt.Errorf("address of Redis: %w", err)
+	}
+	// go-redis would write a line to stderr for every connection that fails.
+	logging.Disable()
+	options := &redis.UniversalOptions{
+		Addrs:                 address.Hosts,
+		IsClusterMode:         address.Cluster(),
+		Username:              address.Username,
+		Password:              address.Password,
+		DB:                    address.Database,
+		DialTimeout:           dialTimeout,
+		DialerRetries:         1, // attempts
+		ReadTimeout:           readTimeout,
+		WriteTimeout:          writeTimeout,
+		ContextTimeoutEnabled: true,
+		MaxRetries:            -1,
+		// Asks a Redis of Redis Inc. to announce maintenance, which others know nothing of.
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}
+	if address.TLS {
+		// go-redis checks each node's certificate against the name that it dials.
+		options.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	return redis.NewUniversalClient(options), nil
+}
