@@ -8,16 +8,18 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/protobuf/proto"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout)
+	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "toolctl: "+printable.String(explainError(err)))
@@ -26,11 +28,12 @@ func main() {
 }
 
 // run is toolctl without its process: tests call it.
-func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
+func run(ctx context.Context, args []string, in io.Reader, out, notices io.Writer) error {
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)
+	root.SetErr(notices)
 	return root.ExecuteContext(ctx)
 }
 
@@ -61,13 +64,15 @@ func newRoot() *cobra.Command {
 	root.PersistentFlags().VarP(&c.output, "output", "o", "table, json or yaml")
 	complete(root, "output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	complete(root, "addr", cobra.NoFileCompletions)
-	root.AddCommand(c.applyCommand(), c.exportCommand(), c.getCommand(), c.resolveCommand(), c.explainCommand(), c.chatCommand())
+	root.AddCommand(c.applyCommand(), c.exportCommand(), c.getCommand(), c.resolveCommand(), c.watchCommand(), c.explainCommand(), c.chatCommand())
 	return root
 }
 
 // connect returns a connection; calls on it fail while the server is away.
 func (c *cli) connect() (*grpc.ClientConn, error) {
 	return grpc.NewClient(c.address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		// Who watches notices when the network is gone without a word.
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes)))
 }
 

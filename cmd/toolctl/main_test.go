@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"strings"
 	"testing"
 
@@ -25,7 +26,7 @@ func serve(t *testing.T) operator {
 // try runs a command with a text on its standard input.
 func (o operator) try(in string, args ...string) (string, error) {
 	var out strings.Builder
-	err := run(o.ctx, append([]string{"--addr", o.address}, args...), strings.NewReader(in), &out)
+	err := run(o.ctx, append([]string{"--addr", o.address}, args...), strings.NewReader(in), &out, io.Discard)
 	return out.String(), err
 }
 

@@ -54,7 +54,7 @@ func (c *cli) print(w io.Writer, forPeople func(io.Writer), messages ...proto.Me
 	}
 	var out bytes.Buffer
 	for i, message := range messages {
-		data, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(message)
+		data, err := toJSON(message)
 		if err != nil {
 			return err
 		}
@@ -73,6 +73,10 @@ func (c *cli) print(w io.Writer, forPeople func(io.Writer), messages ...proto.Me
 	}
 	_, err := out.WriteTo(w)
 	return err
+}
+
+func toJSON(message proto.Message) ([]byte, error) {
+	return protojson.MarshalOptions{UseProtoNames: true}.Marshal(message)
 }
 
 // writeYAML writes JSON as YAML that reads as the same message. protoyaml writes messages, too, but parses their

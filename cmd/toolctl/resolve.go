@@ -21,11 +21,15 @@ type conversation struct {
 }
 
 func (c *cli) conversationFlags(command *cobra.Command, q *conversation) {
-	command.Flags().StringVar(&q.chat, "chat", "new", "the chat; it need not exist")
-	complete(command, "chat", cobra.NoFileCompletions)
+	chatFlag(command, &q.chat)
 	command.Flags().Int32Var(&q.turn, "turn", 0, "the turn (default: the chat's)")
 	complete(command, "turn", cobra.NoFileCompletions)
 	c.userFlags(command, &q.user, &q.surface)
+}
+
+func chatFlag(command *cobra.Command, chat *string) {
+	command.Flags().StringVar(chat, "chat", "new", "the chat; it need not exist")
+	complete(command, "chat", cobra.NoFileCompletions)
 }
 
 // userFlags are the flags that say who asks, and where.
@@ -72,6 +76,25 @@ func (c *cli) resolveCommand() *cobra.Command {
 
 func printResolved(w io.Writer, r *toolgrantv1.ResolveToolsResponse) {
 	t := newTable(w, "TOOL", "NAME", "STATE", "WHY")
+	for _, tool := range toldTools(r) {
+		t.AppendRow(table.Row{tool.id, tool.name, tool.state, tool.why})
+	}
+	t.Render()
+}
+
+// toldTool is what people are told of a tool.
+type toldTool struct {
+	id, name, state, why string
+	effective            bool
+	message              proto.Message
+}
+
+// toldTools are the tools of an answer: those that are effective, then those that are withheld.
+func toldTools(r interface {
+	GetTools() []*toolgrantv1.EffectiveTool
+	GetWithheld() []*toolgrantv1.WithheldTool
+}) []toldTool {
+	var told []toldTool
 	for _, tool := range r.GetTools() {
 		var why []string
 		if tool.GetEnabledBy().GetCore() {
@@ -86,10 +109,11 @@ func printResolved(w io.Writer, r *toolgrantv1.ResolveToolsResponse) {
 		if tool.ExpiresAfterTurns != nil {
 			why = append(why, fmt.Sprintf("for %d more turns", tool.GetExpiresAfterTurns()))
 		}
-		t.AppendRow(table.Row{tool.GetToolId(), tool.GetName(), "effective", strings.Join(why, ", ")})
+		told = append(told, toldTool{tool.GetToolId(), tool.GetName(), "effective", strings.Join(why, ", "), true, tool})
 	}
 	for _, withheld := range r.GetWithheld() {
-		t.AppendRow(table.Row{withheld.GetToolId(), "", "withheld: " + word(withheld.GetReason(), "WITHHELD_REASON_"), withheld.GetMessage()})
+		told = append(told, toldTool{withheld.GetToolId(), "", "withheld: " + word(withheld.GetReason(), "WITHHELD_REASON_"),
+			withheld.GetMessage(), false, withheld})
 	}
-	t.Render()
+	return told
 }

@@ -109,7 +109,7 @@ func encode(f *replica.Facts, resolved *effective.Answer, withheld []effective.W
 	for _, w := range withheld {
 		response.Withheld = append(response.Withheld, withheldToProto(w))
 	}
-	return proto.Marshal(response)
+	return proto.MarshalOptions{Deterministic: true}.Marshal(response) // so that watchers see what is equal
 }
 
 // message is the answer with the revision that it is complete through.

@@ -192,11 +192,6 @@ func TestADryRunFindsWhoIsInTheWayOfPruning(t *testing.T) {
 }
 
 func TestWhatADryRunPassesIsWritten(t *testing.T) {
-	ctx, c := setup(t)
-	c.apply(ctx, t, `tools:
-  - {tool_id: a, tool_type_id: clock, name: a, related_tool_ids: [b]}
-  - {tool_id: b, tool_type_id: clock, name: b, related_tool_ids: [a]}
-`)
 	for name, test := range map[string]struct {
 		manifest string
 		prune    bool
@@ -227,6 +222,11 @@ users: [{user_id: eve, devices: [{device_id: bob-phone, device_type_id: new}], m
 `},
 	} {
 		t.Run(name, func(t *testing.T) {
+			ctx, c := setup(t)
+			c.apply(ctx, t, `tools:
+  - {tool_id: a, tool_type_id: clock, name: a, related_tool_ids: [b]}
+  - {tool_id: b, tool_type_id: clock, name: b, related_tool_ids: [a]}
+`)
 			request := &v1.ApplyManifestRequest{Manifest: parse(t, test.manifest), Prune: test.prune, DryRun: true}
 			dry, err := c.ApplyManifest(ctx, request)
 			if err != nil {

@@ -12,6 +12,7 @@ import (
 	"buf.build/go/protovalidate"
 	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
 
 	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
 	"github.com/toolgrant/toolgrant/internal/admin"
@@ -87,6 +88,11 @@ func New(o Options) *grpc.Server {
 	s := grpc.NewServer(append(slices.Clone(o.ServerOptions),
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(maxMessageBytes),
+		// Watchers are many and mostly idle: connections hold little memory, and those whose peers are gone end.
+		grpc.SharedWriteBuffer(true),
+		grpc.ReadBufferSize(8<<10),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.ChainUnaryInterceptor(limit(o.CallTimeout), translateErrors(o.Logger), validate(validator)),
 		grpc.ChainStreamInterceptor(translateStreamErrors(o.Logger), validateStream(validator)),
 	)...)

@@ -72,8 +72,11 @@ func serve(t *testing.T, now func() time.Time) (context.Context, client) {
 	t.Helper()
 	ctx := testkit.Context(t)
 	url := testkit.Database(t)
-	conn := node.Start(t, url, node.Options{Now: now}).Conn
-	return ctx, client{v1.NewEntitlementServiceClient(conn), v1.NewChatServiceClient(conn), v1.NewAdminServiceClient(conn),
+	return ctx, clientOf(node.Start(t, url, node.Options{Now: now}).Conn, url)
+}
+
+func clientOf(conn *grpc.ClientConn, url string) client {
+	return client{v1.NewEntitlementServiceClient(conn), v1.NewChatServiceClient(conn), v1.NewAdminServiceClient(conn),
 		v1.NewCatalogServiceClient(conn), v1.NewAvailabilityServiceClient(conn), v1.NewAvatarServiceClient(conn), conn, url}
 }
 
@@ -102,7 +105,10 @@ func on(device string) *v1.Surface {
 var web = &v1.Surface{Kind: &v1.Surface_Web{Web: &v1.Web{}}}
 
 // summary is an answer in a line: tools, then withheld tools with their reasons.
-func summary(r *v1.ResolveToolsResponse) string {
+func summary(r interface {
+	GetTools() []*v1.EffectiveTool
+	GetWithheld() []*v1.WithheldTool
+}) string {
 	var words []string
 	for _, tool := range r.GetTools() {
 		words = append(words, tool.GetToolId())

@@ -23,9 +23,15 @@ type watch struct {
 	stream grpc.ServerStream
 	basis  basis
 	told   uint64 // fingerprint of the body
+	// revision is what was told last: nothing older may follow, not even after an answer that was newer than
+	// the memory.
+	revision string
 }
 
 var fingerprintSeed = maphash.MakeSeed()
+
+// retryInterval is how long a watcher waits after a failure. What woke it may not come again.
+const retryInterval = time.Second
 
 // WatchTools implements the RPC.
 func (s *entitlementServer) WatchTools(r *toolgrantv1.WatchToolsRequest, stream grpc.ServerStreamingServer[toolgrantv1.WatchToolsResponse]) error {
@@ -37,8 +43,8 @@ func (s *entitlementServer) WatchTools(r *toolgrantv1.WatchToolsRequest, stream 
 	}
 	checkpoint := time.NewTicker(s.checkpoint)
 	defer checkpoint.Stop()
+	due := w.nextChange()
 	for {
-		due := w.nextChange()
 		idle := false
 		select {
 		case <-stream.Context().Done():
@@ -50,13 +56,15 @@ func (s *entitlementServer) WatchTools(r *toolgrantv1.WatchToolsRequest, stream 
 		case <-checkpoint.C:
 			idle = true
 		}
-		err := w.tell(replica.Consistency{}, idle)
+		err := w.tell(replica.Consistency{AtLeastAsFresh: w.revision}, idle)
 		if f, ok := fault.As(err); ok && f.Kind == fault.Unavailable {
-			continue // the database is away: nothing is known, so nothing is said
+			due = time.After(retryInterval) // the database is away: nothing is known, so nothing is said
+			continue
 		}
 		if err != nil {
 			return err
 		}
+		due = w.nextChange()
 	}
 }
 
@@ -86,16 +94,21 @@ func (w *watch) tell(c replica.Consistency, checkpoint bool) error {
 		if err != nil {
 			return err
 		}
+		if facts.Expired() { // it waited for its turn for too long
+			return w.tell(c, checkpoint)
+		}
 		fingerprint := maphash.Bytes(fingerprintSeed, answer.body)
 		changed := first || fingerprint != w.told
 		w.basis, w.told = answer.basis, fingerprint
 		if changed {
+			w.revision = facts.Token
 			return w.stream.SendMsg(answer.message(&facts))
 		}
 	}
 	if !checkpoint || facts.Stale {
 		return nil
 	}
+	w.revision = facts.Token
 	return w.stream.SendMsg(encoded{mem.SliceBuffer(appendTrue(appendString(nil, revisionField, facts.Token), checkpointField))})
 }
 

@@ -21,6 +21,8 @@ import (
 
 // Options may be left out.
 type Options struct {
+	// Address is where to serve, such as that of a node that was stopped. Default: a free port.
+	Address            string
 	Now                func() time.Time
 	MaxStaleness       time.Duration // default: 1 s
 	CheckpointInterval time.Duration // default: 1 min
@@ -39,11 +41,16 @@ type Node struct {
 	Replica *replica.Replica
 	Address string
 	Conn    *grpc.ClientConn
+	// Stop ends the node before the test does, without a farewell to those who are connected.
+	Stop func()
 }
 
 // Start serves a database on a loopback port.
 func Start(t testing.TB, url string, o Options) *Node {
 	t.Helper()
+	if o.Address == "" {
+		o.Address = "127.0.0.1:0"
+	}
 	if o.MaxStaleness == 0 {
 		o.MaxStaleness = time.Second
 	}
@@ -71,7 +78,7 @@ func Start(t testing.TB, url string, o Options) *Node {
 	}
 	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Logger: logger, AnswerBytes: cacheBytes,
 		CheckpointInterval: o.CheckpointInterval, ServerOptions: o.ServerOptions, Now: o.Now})
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", o.Address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,15 +86,16 @@ func Start(t testing.TB, url string, o Options) *Node {
 	var group sync.WaitGroup
 	group.Go(func() { memory.Run(running) })
 	group.Go(func() { _ = server.Serve(listener) })
-	t.Cleanup(func() {
+	stopAll := sync.OnceFunc(func() {
 		stop()
 		server.Stop()
 		group.Wait()
 	})
+	t.Cleanup(stopAll)
 	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	return &Node{Store: store, Replica: memory, Address: listener.Addr().String(), Conn: conn}
+	return &Node{Store: store, Replica: memory, Address: listener.Addr().String(), Conn: conn, Stop: stopAll}
 }
