@@ -37,7 +37,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, log io.Writer) e
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(loadCommand(), resolveCommand(), bareCommand())
+	root.AddCommand(loadCommand(), resolveCommand(), watchCommand(), freshnessCommand(), bareCommand())
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)
@@ -51,15 +51,16 @@ const defaultAddress = "127.0.0.1:7700"
 const maxMessageBytes = 64 << 20
 
 // connect returns so many connections, to each of some servers in turn, and what closes them.
-func connect(addresses []string, count int) (conns []*grpc.ClientConn, closeAll func(), err error) {
+func connect(addresses []string, count int, more ...grpc.DialOption) (conns []*grpc.ClientConn, closeAll func(), err error) {
 	closeAll = func() {
 		for _, conn := range conns {
 			_ = conn.Close()
 		}
 	}
+	options := append([]grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes))}, more...)
 	for i := range count {
-		conn, err := grpc.NewClient(addresses[i%len(addresses)], grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes)))
+		conn, err := grpc.NewClient(addresses[i%len(addresses)], options...)
 		if err != nil {
 			closeAll()
 			return nil, nil, err
