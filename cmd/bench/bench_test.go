@@ -187,6 +187,9 @@ func TestFlagsAreBounded(t *testing.T) {
 		{[]string{"load", "--tools=10", "--concurrency=0"}, []string{"--tools-per-device-type", "--tools-per-avatar", "--concurrency"}},
 		{[]string{"resolve", "--concurrency=16,0", "--duration=0s", "--rounds=0", "--warmup=-1s"}, []string{"--concurrency", "--duration", "--rounds", "--warmup"}},
 		{[]string{"resolve", "--connections=0", "--questions=0", "-o=xml", "--concurrency=1" + strings.Repeat(",1", 16)}, []string{"--connections", "--questions", "--output", "--concurrency"}},
+		{[]string{"resolve", "--cold", "--zipf", "--addr=", "--min-log-entries=11"}, []string{"--cold", "--addr", "--min-log-entries"}},
+		{[]string{"watch", "--addr=x", "--watchers=5", "--connections=6", "--rounds=0", "-o=xml"}, []string{"--addr", "--connections", "--rounds", "--output"}},
+		{[]string{"freshness", "--addr=x", "--bound=0s", "--every=-1s"}, []string{"how many servers", "--addr", "--bound", "--every"}},
 		{[]string{"bare"}, []string{"not by hand"}},
 	} {
 		err := run(t.Context(), test.args, strings.NewReader(""), io.Discard, io.Discard)

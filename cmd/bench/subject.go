@@ -88,17 +88,23 @@ func (s *subject) create(ctx context.Context, conn *grpc.ClientConn) error {
 	return err
 }
 
-// ask asks a node, and reads the answer's number.
-func (s *subject) ask(ctx context.Context, conn *grpc.ClientConn, token string, read func(*toolgrantv1.ResolveToolsResponse) int) (int, error) {
+// look asks a node, and counts an answer that is older than one before it.
+func (p *peer) look(ctx context.Context, s *subject, what numbered, token string) error {
 	q := proto.CloneOf(s.question)
 	if token != "" {
 		q.Consistency = &toolgrantv1.Consistency{Requirement: &toolgrantv1.Consistency_AtLeastAsFresh{AtLeastAsFresh: token}}
 	}
-	answer, err := toolgrantv1.NewEntitlementServiceClient(conn).ResolveTools(ctx, q)
+	answer, err := toolgrantv1.NewEntitlementServiceClient(p.conn).ResolveTools(ctx, q)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	return read(answer), nil
+	seen := what.read(answer)
+	p.Answers++
+	if seen < p.seen {
+		p.BackInTime++
+	}
+	p.seen = max(p.seen, seen)
+	return nil
 }
 
 func (s *subject) writeChat(ctx context.Context, conn *grpc.ClientConn) (string, error) {
