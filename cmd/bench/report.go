@@ -116,23 +116,23 @@ func (r *report) print(w io.Writer, output string) error {
 		one.P50Ratio = ratio(one.Server.Median.P50, one.Bare.Median.P50)
 		one.P99Ratio = ratio(one.Server.Median.P99, one.Bare.Median.P99)
 	}
-	f := &findings{head: []any{"CONCURRENT", "SERVER", "REQUESTS/S", "P50 MS", "P95 MS", "P99 MS", "REQUESTS", "ERRORS", "MEMORY"}}
+	f := &findings{head: []any{"CONCURRENT", "SERVER", "REQUESTS/S", "P50 MS", "P95 MS", "P99 MS", "REQUESTS", "ERRORS", "ANSWER BYTES", "MEMORY"}}
 	for _, one := range r.Results {
 		for _, s := range []struct {
 			name, memory string
 			m            measured
 		}{{"toolgrant", mebibytes(one.ResidentBytes), one.Server.Median}, {"bare gRPC", "", one.Bare.Median}} {
 			f.rows = append(f.rows, []any{one.Concurrency, s.name, fmt.Sprintf("%.0f", s.m.PerSecond), decimal(s.m.P50), decimal(s.m.P95),
-				decimal(s.m.P99), s.m.Requests, s.m.Errors, s.memory})
+				decimal(s.m.P99), s.m.Requests, s.m.Errors, r.MeanAnswerBytes, s.memory})
 		}
 		f.rows = append(f.rows, []any{one.Concurrency, "ratio", fmt.Sprintf("%.3f", one.ThroughputRatio), decimal(one.P50Ratio), "",
-			decimal(one.P99Ratio), "", "", ""})
+			decimal(one.P99Ratio), "", "", "", ""})
 	}
 	questions := "questions, asked again and again"
 	if r.Cold {
 		questions = "of all questions tried before, then any"
 	}
-	f.remarks = []string{fmt.Sprintf("%d %s; answers of %d bytes on average; %d connections, medians of rounds of %v s; bare gRPC: %s; %v",
-		r.Questions, questions, r.MeanAnswerBytes, r.Connections, r.RoundSeconds, r.Bare, r.machine)}
+	f.remarks = []string{fmt.Sprintf("%d %s; bytes of answers are the average; %d connections, medians of rounds of %v s; bare gRPC: %s; %v",
+		r.Questions, questions, r.Connections, r.RoundSeconds, r.Bare, r.machine)}
 	return f.print(w, output, r)
 }

@@ -78,7 +78,7 @@ func (c *comparison) validate() error {
 		checkDuration("--duration", c.duration, 10*time.Millisecond, 10*time.Minute),
 		checkDuration("--warmup", c.warmup, 0, time.Minute),
 		checkCount("--rounds", c.rounds, 1, 100),
-		checkCount("--connections", c.connections, 1, 256),
+		checkCount("--connections", c.connections, max(1, len(c.addresses)), 256),
 		checkCount("--questions", c.draws, 1, 20_000),
 	}
 	for _, n := range c.concurrency {
@@ -101,9 +101,11 @@ func (c *comparison) run(ctx context.Context, log io.Writer) (r *report, err err
 	for _, q := range questions {
 		q.Consistency = c.consistency()
 	}
-	exchanges, err := ask(ctx, conns[0], questions)
-	if err != nil {
-		return nil, err
+	var exchanges []exchange
+	for _, conn := range conns[:len(c.addresses)] { // each server, so that all hold the answers
+		if exchanges, err = ask(ctx, conn, questions); err != nil {
+			return nil, err
+		}
 	}
 	fmt.Fprintf(log, "%d different questions asked\n", len(questions))
 	bareAddress, stop, err := startBare(ctx, bareSettings{DatabaseURL: c.databaseURL, AnyQuestion: c.cold}, exchanges, log)

@@ -84,7 +84,7 @@ func (w *watching) run(ctx context.Context, log io.Writer) (*watchReport, error)
 	if err != nil {
 		return nil, err
 	}
-	conns, closeAll, err := connect([]string{w.address}, w.connections, grpc.WithReadBufferSize(4<<10), grpc.WithSharedWriteBuffer(true))
+	conns, closeAll, err := connect([]string{w.address}, w.connections, grpc.WithReadBufferSize(4<<10))
 	if err != nil {
 		return nil, err
 	}
