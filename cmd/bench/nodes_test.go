@@ -31,9 +31,9 @@ func loaded(t *testing.T, url string, nodes int) (addresses []string) {
 // measure runs a command and decodes what it prints.
 func measure(t *testing.T, into any, args ...string) {
 	t.Helper()
-	out, log := &bytes.Buffer{}, &bytes.Buffer{}
-	if err := run(testkit.Context(t), slices.Concat(args, []string{"-o", "json"}, smallFlags()), nil, out, log); err != nil {
-		t.Fatalf("%v\n%s", err, log)
+	out := &bytes.Buffer{}
+	if err := run(testkit.Context(t), slices.Concat(args, []string{"-o", "json"}, smallFlags()), nil, out, t.Output()); err != nil {
+		t.Fatal(err)
 	}
 	if err := json.Unmarshal(out.Bytes(), into); err != nil {
 		t.Fatalf("%v: %s", err, out)
