@@ -73,7 +73,9 @@ func serveBare(ctx context.Context, in io.Reader, out io.Writer) error {
 		}
 		defer database.Close()
 		b.database = database
-		if err := b.trip(ctx); err != nil {
+		first, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		if err := b.trip(first); err != nil {
 			return err
 		}
 	}

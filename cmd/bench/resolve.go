@@ -170,6 +170,8 @@ func clients(conns []*grpc.ClientConn) target {
 
 // ask asks every question once, and keeps what is on the wire.
 func ask(ctx context.Context, conn *grpc.ClientConn, questions []*toolgrantv1.ResolveToolsRequest) ([]exchange, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*patience)
+	defer cancel()
 	exchanges := make([]exchange, len(questions))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(16)
