@@ -11,7 +11,9 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -24,9 +26,18 @@ import (
 // exchange is a question and its answer as they are on the wire.
 type exchange struct{ Question, Answer []byte }
 
-// bareCommand is the bare server's process, which startBare starts. It reads a number of exchanges and the
-// exchanges from its standard input, writes its address, and serves until its input ends: so it cannot
-// outlive the process that started it.
+// bareSettings is what a bare server does.
+type bareSettings struct {
+	Exchanges int // how many follow
+	// DatabaseURL is a database that is asked SELECT 1 before each answer; empty: none.
+	DatabaseURL string
+	// AnyQuestion is answered: one that is not known, with the answer to another one.
+	AnyQuestion bool
+}
+
+// bareCommand is the bare server's process, which startBare starts. It reads its settings and the exchanges
+// from its standard input, where nobody else sees them, writes its address, and serves until its input ends:
+// so it cannot outlive the process that started it.
 func bareCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "bare",
@@ -40,23 +51,39 @@ func bareCommand() *cobra.Command {
 
 func serveBare(ctx context.Context, in io.Reader, out io.Writer) error {
 	decoder := gob.NewDecoder(in)
-	var count int
-	if err := decoder.Decode(&count); err != nil {
+	var settings bareSettings
+	if err := decoder.Decode(&settings); err != nil {
 		return fmt.Errorf("bare is started by resolve, not by hand: %w", err)
 	}
-	answers := map[string][]byte{}
-	for range count {
+	b := &bare{answers: map[string][]byte{}}
+	for range settings.Exchanges {
 		var e exchange
 		if err := decoder.Decode(&e); err != nil {
 			return err
 		}
-		answers[string(e.Question)] = e.Answer
+		b.answers[string(e.Question)] = e.Answer
+		if settings.AnyQuestion {
+			b.others = append(b.others, e.Answer)
+		}
+	}
+	if settings.DatabaseURL != "" {
+		database, err := pgxpool.New(ctx, settings.DatabaseURL)
+		if err != nil {
+			return err
+		}
+		defer database.Close()
+		b.database = database
+		first, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		if err := b.trip(first); err != nil {
+			return err
+		}
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
-	server := bareServer(answers)
+	server := b.server()
 	defer context.AfterFunc(ctx, server.Stop)()
 	go func() {
 		_, _ = io.Copy(io.Discard, in)
@@ -66,18 +93,41 @@ func serveBare(ctx context.Context, in io.Reader, out io.Writer) error {
 	return server.Serve(listener)
 }
 
-// bareServer answers ResolveTools from memory, bytes for bytes: what gRPC costs when the work is free.
-func bareServer(answers map[string][]byte) *grpc.Server {
-	resolve := func(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+// bare answers ResolveTools from memory, bytes for bytes: what gRPC costs when the work is free.
+type bare struct {
+	answers  map[string][]byte
+	others   [][]byte // for questions that are not known, in turn; none: they are refused
+	turn     atomic.Uint64
+	database *pgxpool.Pool // asked for nothing, which takes a trip there and back; nil: none
+}
+
+func (b *bare) answer(ctx context.Context, question []byte) ([]byte, error) {
+	answer, ok := b.answers[string(question)]
+	if !ok && len(b.others) > 0 {
+		answer, ok = b.others[b.turn.Add(1)%uint64(len(b.others))], true
+	}
+	if !ok {
+		return nil, status.Error(codes.NotFound, "this question was not asked before")
+	}
+	if b.database == nil {
+		return answer, nil
+	}
+	return answer, b.trip(ctx)
+}
+
+func (b *bare) trip(ctx context.Context) error {
+	var one int
+	return b.database.QueryRow(ctx, "SELECT 1").Scan(&one)
+}
+
+func (b *bare) server() *grpc.Server {
+	resolve := func(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
 		var question []byte
 		if err := decode(&question); err != nil {
 			return nil, err
 		}
-		answer, ok := answers[string(question)]
-		if !ok {
-			return nil, status.Error(codes.NotFound, "this question was not asked before")
-		}
-		return &answer, nil
+		answer, err := b.answer(ctx, question)
+		return &answer, err
 	}
 	server := grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{}))
 	server.RegisterService(&grpc.ServiceDesc{
@@ -104,7 +154,7 @@ func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
 func (rawCodec) Name() string { return "proto" }
 
 // startBare starts this program again as a bare server of the exchanges.
-func startBare(ctx context.Context, exchanges []exchange, log io.Writer) (address string, stop func() error, err error) {
+func startBare(ctx context.Context, settings bareSettings, exchanges []exchange, log io.Writer) (address string, stop func() error, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", nil, err
@@ -123,18 +173,19 @@ func startBare(ctx context.Context, exchanges []exchange, log io.Writer) (addres
 		return "", nil, err
 	}
 	stop = func() error { return errors.Join(in.Close(), command.Wait()) }
-	address, err = introduce(in, out, exchanges)
+	address, err = introduce(in, out, settings, exchanges)
 	if err != nil {
 		return "", nil, fmt.Errorf("the bare server: %w", errors.Join(err, stop()))
 	}
 	return address, stop, nil
 }
 
-// introduce tells a bare server its exchanges, and returns its address.
-func introduce(in io.Writer, out io.Reader, exchanges []exchange) (string, error) {
+// introduce tells a bare server its settings and exchanges, and returns its address.
+func introduce(in io.Writer, out io.Reader, settings bareSettings, exchanges []exchange) (string, error) {
+	settings.Exchanges = len(exchanges)
 	buffered := bufio.NewWriter(in)
 	encoder := gob.NewEncoder(buffered)
-	if err := encoder.Encode(len(exchanges)); err != nil {
+	if err := encoder.Encode(settings); err != nil {
 		return "", err
 	}
 	for _, e := range exchanges {

@@ -45,7 +45,7 @@ func listen(t *testing.T, server *grpc.Server) (address string) {
 
 func dial(t *testing.T, address string) *grpc.ClientConn {
 	t.Helper()
-	conns, closeAll, err := connect(address, 1)
+	conns, closeAll, err := connect([]string{address}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestAWorldIsLoadedAndResolved(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		entries := 1 + len(c.avatars.GetChanges()) + len(c.tools.GetChanges())
+		entries := 1 + c.changes()
 		if int(stored.GetChat().GetEntryCount()) != entries || stored.GetChat().GetUserId() != c.create.GetUserId() {
 			t.Errorf("got %v, want %d entries", stored, entries)
 		}
@@ -154,7 +154,7 @@ func TestAnswersAreCompared(t *testing.T) {
 	ctx := testkit.Context(t)
 	question := testWorld(1, small).questions(1)
 	serve := func(answer *toolgrantv1.ResolveToolsResponse) target {
-		address := listen(t, bareServer(map[string][]byte{string(wire(t, question[0])): wire(t, answer)}))
+		address := listen(t, (&bare{answers: map[string][]byte{string(wire(t, question[0])): wire(t, answer)}}).server())
 		return clients([]*grpc.ClientConn{dial(t, address)})
 	}
 	one := serve(&toolgrantv1.ResolveToolsResponse{ActiveAvatarIds: []string{"a"}, Revision: "1"})
@@ -170,7 +170,7 @@ func TestAnswersAreCompared(t *testing.T) {
 
 func TestErrorsAreCounted(t *testing.T) {
 	w := testWorld(1, small)
-	address := listen(t, bareServer(nil)) // knows no question
+	address := listen(t, (&bare{}).server()) // knows no question
 	p := &plan{world: w, questions: w.questions(5), duration: 10 * time.Millisecond}
 	m, err := p.round(testkit.Context(t), clients([]*grpc.ClientConn{dial(t, address)}), 2, 0)
 	if m.Errors == 0 || m.Requests != 0 || status.Code(err) != codes.NotFound {
@@ -187,6 +187,9 @@ func TestFlagsAreBounded(t *testing.T) {
 		{[]string{"load", "--tools=10", "--concurrency=0"}, []string{"--tools-per-device-type", "--tools-per-avatar", "--concurrency"}},
 		{[]string{"resolve", "--concurrency=16,0", "--duration=0s", "--rounds=0", "--warmup=-1s"}, []string{"--concurrency", "--duration", "--rounds", "--warmup"}},
 		{[]string{"resolve", "--connections=0", "--questions=0", "-o=xml", "--concurrency=1" + strings.Repeat(",1", 16)}, []string{"--connections", "--questions", "--output", "--concurrency"}},
+		{[]string{"resolve", "--cold", "--zipf", "--addr=", "--min-log-entries=11"}, []string{"--cold", "--addr", "--min-log-entries"}},
+		{[]string{"watch", "--addr=x", "--watchers=5", "--connections=6", "--rounds=0", "-o=xml"}, []string{"--addr", "--connections", "--rounds", "--output"}},
+		{[]string{"freshness", "--addr=x", "--bound=0s", "--every=-1s"}, []string{"how many servers", "--addr", "--bound", "--every"}},
 		{[]string{"bare"}, []string{"not by hand"}},
 	} {
 		err := run(t.Context(), test.args, strings.NewReader(""), io.Discard, io.Discard)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"sync/atomic"
 	"time"
 
@@ -17,29 +18,35 @@ import (
 )
 
 func loadCommand() *cobra.Command {
-	w := &world{}
-	var address string
-	var concurrency int
+	l := &loading{}
+	var address, databaseURL string
 	var limit time.Duration
 	command := &cobra.Command{
 		Use:   "load",
 		Short: "Write a generated world to a server",
 		Long: "Write a generated world to a server, through its API. What is written depends on the sizes and the seed only: " +
-			"a load that was interrupted can be repeated, and another world takes another database.",
+			"a load that was interrupted can be repeated, and another world takes another database.\n\n" +
+			"The biggest worlds take hours that way. With --database-url, users and chats are copied to the server's database past " +
+			"the server: the rows that the API would have written, many in a transaction.",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if err := errors.Join(checkAddress(address), w.validate(), checkCount("--concurrency", concurrency, 1, 256),
+			if err := errors.Join(checkAddresses(address), l.world.validate(), checkCount("--concurrency", l.concurrency, 1, 256),
 				checkDuration("--timeout", limit, time.Second, 24*time.Hour)); err != nil {
 				return err
 			}
 			ctx, cancel := context.WithTimeout(command.Context(), limit)
 			defer cancel()
-			conns, closeAll, err := connect(address, 1)
+			conns, closeAll, err := connect([]string{address}, 1)
 			if err != nil {
 				return err
 			}
 			defer closeAll()
-			err = load(ctx, w, conns[0], concurrency, command.OutOrStdout(), command.ErrOrStderr())
+			l.conn, l.out, l.log = conns[0], command.OutOrStdout(), command.ErrOrStderr()
+			if databaseURL == "" {
+				err = l.overAPI(ctx)
+			} else {
+				err = l.pastServer(ctx, databaseURL)
+			}
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				return fmt.Errorf("not done within --timeout %v: %w", limit, err)
 			}
@@ -48,33 +55,39 @@ func loadCommand() *cobra.Command {
 	}
 	f := command.Flags()
 	f.StringVar(&address, "addr", defaultAddress, "the server's gRPC address")
-	f.Uint64Var(&w.seed, "seed", 1, "another seed makes another world")
-	f.IntVar(&concurrency, "concurrency", 16, "chats that are written at a time")
+	f.Uint64Var(&l.world.seed, "seed", 1, "another seed makes another world")
+	f.IntVar(&l.concurrency, "concurrency", 16, "requests that are made at a time")
+	f.StringVar(&databaseURL, "database-url", "", "the server's database, to copy users and chats to (password best in PGPASSWORD)")
 	f.DurationVar(&limit, "timeout", time.Hour, "how long it may take")
-	w.flags(f)
+	l.world.flags(f)
 	return command
 }
 
-// load writes the world, and a line to out for each of its parts.
-func load(ctx context.Context, w *world, conn *grpc.ClientConn, concurrency int, out, log io.Writer) error {
-	admin := toolgrantv1.NewAdminServiceClient(conn)
-	objects := w.toolTypes() + w.tools + w.deviceTypes + w.groups + w.avatars + 1
-	err := timed(out, log, "objects of the catalogue", objects, func(done *atomic.Int64) error {
-		return apply(ctx, admin, w.catalogue(), done)
+// loading is a world that is being written to a server.
+type loading struct {
+	world       world
+	conn        *grpc.ClientConn
+	concurrency int
+	out, log    io.Writer
+}
+
+// overAPI writes the world, and a line for each of its parts.
+func (l *loading) overAPI(ctx context.Context) error {
+	w := &l.world
+	if _, err := l.catalogue(ctx); err != nil {
+		return err
+	}
+	err := timed(l.out, l.log, "users", w.users, func(done *atomic.Int64) error {
+		_, err := l.apply(ctx, w.people(), done)
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	err = timed(out, log, "users", w.users, func(done *atomic.Int64) error {
-		return apply(ctx, admin, w.people(), done)
-	})
-	if err != nil {
-		return err
-	}
-	return timed(out, log, "chats", w.chats, func(done *atomic.Int64) error {
-		chats := toolgrantv1.NewChatServiceClient(conn)
+	return timed(l.out, l.log, "chats", w.chats, func(done *atomic.Int64) error {
+		chats := toolgrantv1.NewChatServiceClient(l.conn)
 		group, groupCtx := errgroup.WithContext(ctx)
-		group.SetLimit(concurrency)
+		group.SetLimit(l.concurrency)
 		for i := 0; i < w.chats && groupCtx.Err() == nil; i++ {
 			group.Go(func() error {
 				err := writeChat(groupCtx, chats, w.chat(i))
@@ -86,14 +99,51 @@ func load(ctx context.Context, w *world, conn *grpc.ClientConn, concurrency int,
 	})
 }
 
-func apply(ctx context.Context, admin toolgrantv1.AdminServiceClient, objects func(func(*toolgrantv1.Manifest) bool), done *atomic.Int64) error {
+// pastServer writes the catalogue through the API, and the rest to the database.
+func (l *loading) pastServer(ctx context.Context, databaseURL string) error {
+	revision, err := l.catalogue(ctx)
+	if err != nil {
+		return err
+	}
+	c, err := newCopier(ctx, &l.world, databaseURL)
+	if err != nil {
+		return err
+	}
+	defer c.pool.Close()
+	if err := c.belongsTo(revision); err != nil {
+		return err
+	}
+	if err := timed(l.out, l.log, "users", l.world.users, func(done *atomic.Int64) error { return c.users(ctx, done) }); err != nil {
+		return err
+	}
+	if err := timed(l.out, l.log, "chats", l.world.chats, func(done *atomic.Int64) error { return c.chats(ctx, done) }); err != nil {
+		return err
+	}
+	return c.settle(ctx)
+}
+
+// catalogue writes all but users and chats, and returns the last write's revision.
+func (l *loading) catalogue(ctx context.Context) (revision string, err error) {
+	w := &l.world
+	objects := w.toolTypes() + w.tools + w.deviceTypes + w.groups + w.avatars + 1
+	err = timed(l.out, l.log, "objects of the catalogue", objects, func(done *atomic.Int64) error {
+		revision, err = l.apply(ctx, w.catalogue(), done)
+		return err
+	})
+	return revision, err
+}
+
+func (l *loading) apply(ctx context.Context, objects iter.Seq[*toolgrantv1.Manifest], done *atomic.Int64) (revision string, err error) {
+	admin := toolgrantv1.NewAdminServiceClient(l.conn)
 	for count, manifest := range batches(objects) {
-		if _, err := admin.ApplyManifest(ctx, &toolgrantv1.ApplyManifestRequest{Manifest: manifest}); err != nil {
-			return fmt.Errorf("ApplyManifest: %w", err)
+		response, err := admin.ApplyManifest(ctx, &toolgrantv1.ApplyManifestRequest{Manifest: manifest})
+		if err != nil {
+			return "", fmt.Errorf("ApplyManifest: %w", err)
 		}
+		revision = response.GetRevision()
 		done.Add(int64(count))
 	}
-	return nil
+	return revision, nil
 }
 
 func writeChat(ctx context.Context, chats toolgrantv1.ChatServiceClient, c chat) error {
@@ -105,8 +155,8 @@ func writeChat(ctx context.Context, chats toolgrantv1.ChatServiceClient, c chat)
 			return fmt.Errorf("SetChatAvatars %s: %w", c.create.GetChatId(), err)
 		}
 	}
-	if c.tools != nil {
-		if _, err := chats.SetChatTools(ctx, c.tools); err != nil {
+	for _, request := range c.tools {
+		if _, err := chats.SetChatTools(ctx, request); err != nil {
 			return fmt.Errorf("SetChatTools %s: %w", c.create.GetChatId(), err)
 		}
 	}

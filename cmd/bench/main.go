@@ -1,9 +1,11 @@
 // Command bench fills a Toolgrant server with a generated world and measures how fast it resolves tools,
-// beside a bare gRPC server that answers the same bytes: what is between the two is Toolgrant's share.
+// beside a bare gRPC server that answers the same bytes: what is between the two is Toolgrant's share. It
+// also measures how soon watchers are told of a change, and how soon other nodes know of it.
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -31,11 +33,11 @@ func main() {
 func run(ctx context.Context, args []string, in io.Reader, out, log io.Writer) error {
 	root := &cobra.Command{
 		Use:           "bench",
-		Short:         "Fill a Toolgrant server with a generated world and measure how fast it resolves tools",
+		Short:         "Fill a Toolgrant server with a generated world and measure how fast it answers",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(loadCommand(), resolveCommand(), bareCommand())
+	root.AddCommand(loadCommand(), resolveCommand(), watchCommand(), freshnessCommand(), bareCommand())
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)
@@ -48,16 +50,17 @@ const defaultAddress = "127.0.0.1:7700"
 // maxMessageBytes bounds answers: one change for every object of a manifest, or very many tools.
 const maxMessageBytes = 64 << 20
 
-// connect returns connections to one server, and what closes them.
-func connect(address string, count int) (conns []*grpc.ClientConn, closeAll func(), err error) {
+// connect returns so many connections, to each of some servers in turn, and what closes them.
+func connect(addresses []string, count int, more ...grpc.DialOption) (conns []*grpc.ClientConn, closeAll func(), err error) {
 	closeAll = func() {
 		for _, conn := range conns {
 			_ = conn.Close()
 		}
 	}
-	for range count {
-		conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes)))
+	options := append([]grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes))}, more...)
+	for i := range count {
+		conn, err := grpc.NewClient(addresses[i%len(addresses)], options...)
 		if err != nil {
 			closeAll()
 			return nil, nil, err
@@ -67,9 +70,14 @@ func connect(address string, count int) (conns []*grpc.ClientConn, closeAll func
 	return conns, closeAll, nil
 }
 
-func checkAddress(address string) error {
-	if _, _, err := net.SplitHostPort(address); err != nil {
-		return fmt.Errorf("--addr: must be host:port, not %q", address)
+func checkAddresses(addresses ...string) error {
+	if len(addresses) == 0 {
+		return errors.New("--addr: must not be empty")
+	}
+	for _, address := range addresses {
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			return fmt.Errorf("--addr: must be host:port, not %q", address)
+		}
 	}
 	return nil
 }

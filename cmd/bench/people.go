@@ -61,8 +61,11 @@ func surface(u *toolgrantv1.User, r *rand.Rand) *toolgrantv1.Surface {
 type chat struct {
 	create  *toolgrantv1.CreateChatRequest
 	avatars *toolgrantv1.SetChatAvatarsRequest // nil: no changes of Avatars
-	tools   *toolgrantv1.SetChatToolsRequest   // nil: no changes of tools
+	tools   []*toolgrantv1.SetChatToolsRequest // as many as the changes of tools take
 }
+
+// maxChanges is how many changes the API accepts in one request.
+const maxChanges = 1_000
 
 // chat's requests carry the same request_id every time, so that a load can be repeated.
 func (w *world) chat(i int) chat {
@@ -70,7 +73,7 @@ func (w *world) chat(i int) chat {
 	owner := w.user(r.IntN(w.users))
 	id := fmt.Sprintf("chat-%d", i)
 	c := chat{create: &toolgrantv1.CreateChatRequest{ChatId: id, UserId: owner.GetUserId(), Surface: surface(owner, r), RequestId: "create"}}
-	entries := r.IntN(w.maxLogEntries + 1)
+	entries := w.minLogEntries + r.IntN(w.maxLogEntries-w.minLogEntries+1)
 	ofAvatars := min(r.IntN(3), entries)
 	if ofAvatars > 0 {
 		c.avatars = &toolgrantv1.SetChatAvatarsRequest{ChatId: id, RequestId: "avatars"}
@@ -82,11 +85,12 @@ func (w *world) chat(i int) chat {
 			c.avatars.Changes = append(c.avatars.Changes, change)
 		}
 	}
-	if entries > ofAvatars {
-		c.tools = &toolgrantv1.SetChatToolsRequest{ChatId: id, RequestId: "tools"}
-		for range entries - ofAvatars {
-			c.tools.Changes = append(c.tools.Changes, w.toolChange(r))
+	for left := entries - ofAvatars; left > 0; left -= maxChanges {
+		request := &toolgrantv1.SetChatToolsRequest{ChatId: id, RequestId: fmt.Sprintf("tools-%d", len(c.tools))}
+		for range min(left, maxChanges) {
+			request.Changes = append(request.Changes, w.toolChange(r))
 		}
+		c.tools = append(c.tools, request)
 	}
 	return c
 }
@@ -104,16 +108,20 @@ func (w *world) toolChange(r *rand.Rand) *toolgrantv1.ToolChange {
 	return change
 }
 
-// questions draws questions: a chat, its user, and a surface of that user. Those drawn again are left out, so
-// there may be fewer.
+// question draws a question: any chat, its user, and a surface of that user.
+func (w *world) question(r *rand.Rand) *toolgrantv1.ResolveToolsRequest {
+	number := r.IntN(w.chats)
+	owner := w.user(w.random(kindChat, number).IntN(w.users)) // as chat draws it
+	return &toolgrantv1.ResolveToolsRequest{ChatId: fmt.Sprintf("chat-%d", number), UserId: owner.GetUserId(), Surface: surface(owner, r)}
+}
+
+// questions draws questions. Those drawn again are left out, so there may be fewer.
 func (w *world) questions(draws int) []*toolgrantv1.ResolveToolsRequest {
 	r := w.random(kindQuestion, 0)
 	seen := map[string]bool{}
 	var questions []*toolgrantv1.ResolveToolsRequest
 	for range draws {
-		number := r.IntN(w.chats)
-		owner := w.user(w.random(kindChat, number).IntN(w.users)) // as chat draws it
-		q := &toolgrantv1.ResolveToolsRequest{ChatId: fmt.Sprintf("chat-%d", number), UserId: owner.GetUserId(), Surface: surface(owner, r)}
+		q := w.question(r)
 		if key := q.GetChatId() + " " + q.GetSurface().GetDeviceId(); !seen[key] {
 			seen[key] = true
 			questions = append(questions, q)

@@ -18,12 +18,15 @@ import (
 // comparison is the settings of resolve.
 type comparison struct {
 	world               world
-	address, output     string
+	addresses           []string
+	databaseURL, output string
 	concurrency         []int
 	duration, warmup    time.Duration
 	rounds, connections int
 	draws               int
-	zipf                bool
+	zipf, cold          bool
+	fullyConsistent     bool
+	pids                []int
 }
 
 func resolveCommand() *cobra.Command {
@@ -33,7 +36,10 @@ func resolveCommand() *cobra.Command {
 		Short: "Measure ResolveTools on a server with the world loaded, beside a bare gRPC server",
 		Long: "Measure ResolveTools on a server that the world of the same sizes and seed was loaded to, beside a bare gRPC server " +
 			"that answers the same questions with the same bytes. Rounds of the two alternate, so that whatever else the machine does " +
-			"hits both; of each figure the median of the rounds is told.",
+			"hits both; of each figure the median of the rounds is told.\n\n" +
+			"With --cold, questions are drawn out of all that the world has, so that hardly any is answered from memory if the server " +
+			"has little (TOOLGRANT_CACHE_BYTES=1MiB is the least). The bare server then answers any question, with bytes of an answer " +
+			"that Toolgrant gave to another one; with --database-url, after a SELECT 1: what gRPC and one trip to the database cost.",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := c.validate(); err != nil {
@@ -47,7 +53,7 @@ func resolveCommand() *cobra.Command {
 		},
 	}
 	f := command.Flags()
-	f.StringVar(&c.address, "addr", defaultAddress, "the server's gRPC address")
+	f.StringSliceVar(&c.addresses, "addr", []string{defaultAddress}, "the server's gRPC address; of several, connections are spread over them")
 	f.Uint64Var(&c.world.seed, "seed", 1, "the seed that the world was loaded with")
 	f.IntSliceVar(&c.concurrency, "concurrency", []int{16, 64}, "how many ask at a time; each number is measured")
 	f.DurationVar(&c.duration, "duration", 10*time.Second, "how long a round is")
@@ -56,49 +62,58 @@ func resolveCommand() *cobra.Command {
 	f.IntVar(&c.connections, "connections", 4, "connections to each server")
 	f.IntVar(&c.draws, "questions", 2_000, "questions that are drawn; those drawn again are left out")
 	f.BoolVar(&c.zipf, "zipf", false, "ask a few questions often and most seldom (Zipf's law, s = 1.1)")
-	f.StringVarP(&c.output, "output", "o", "table", "table or json")
+	f.BoolVar(&c.cold, "cold", false, "ask any question that the world has, hardly any of them twice")
+	f.BoolVar(&c.fullyConsistent, "fully-consistent", false, "let the server read the database for each answer")
+	f.StringVar(&c.databaseURL, "database-url", "", "a PostgreSQL database that the bare server asks SELECT 1 for each answer (password best in PGPASSWORD)")
+	f.IntSliceVar(&c.pids, "server-pid", nil, "the servers' process numbers, to tell their memory")
+	f.StringVarP(&c.output, "output", "o", outputTable, outputUsage)
 	c.world.flags(f)
 	return command
 }
 
 // validate names every fault.
 func (c *comparison) validate() error {
-	faults := []error{checkAddress(c.address), c.world.validate(),
+	faults := []error{checkAddresses(c.addresses...), checkOutput(c.output), c.world.validate(),
 		checkCount("--concurrency: how many numbers", len(c.concurrency), 1, 16),
 		checkDuration("--duration", c.duration, 10*time.Millisecond, 10*time.Minute),
 		checkDuration("--warmup", c.warmup, 0, time.Minute),
 		checkCount("--rounds", c.rounds, 1, 100),
-		checkCount("--connections", c.connections, 1, 256),
+		checkCount("--connections", c.connections, max(1, len(c.addresses)), 256),
 		checkCount("--questions", c.draws, 1, 20_000),
 	}
 	for _, n := range c.concurrency {
 		faults = append(faults, checkCount("--concurrency", n, 1, 4096))
 	}
-	if c.output != "table" && c.output != "json" {
-		faults = append(faults, fmt.Errorf("--output: must be table or json, not %q", c.output))
+	if c.cold && c.zipf {
+		faults = append(faults, errors.New("--cold: is the contrary of --zipf"))
 	}
 	return errors.Join(faults...)
 }
 
 // run measures. Where requests failed it returns both an error and the report up to there.
 func (c *comparison) run(ctx context.Context, log io.Writer) (r *report, err error) {
-	conns, closeAll, err := connect(c.address, c.connections)
+	conns, closeAll, err := connect(c.addresses, c.connections)
 	if err != nil {
 		return nil, err
 	}
 	defer closeAll()
 	questions := c.world.questions(c.draws)
-	exchanges, err := ask(ctx, conns[0], questions)
-	if err != nil {
-		return nil, err
+	for _, q := range questions {
+		q.Consistency = c.consistency()
+	}
+	var exchanges []exchange
+	for _, conn := range conns[:len(c.addresses)] { // each server, so that all hold the answers
+		if exchanges, err = ask(ctx, conn, questions); err != nil {
+			return nil, err
+		}
 	}
 	fmt.Fprintf(log, "%d different questions asked\n", len(questions))
-	bareAddress, stop, err := startBare(ctx, exchanges, log)
+	bareAddress, stop, err := startBare(ctx, bareSettings{DatabaseURL: c.databaseURL, AnyQuestion: c.cold}, exchanges, log)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	bareConns, closeBare, err := connect(bareAddress, c.connections)
+	bareConns, closeBare, err := connect([]string{bareAddress}, c.connections)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +124,8 @@ func (c *comparison) run(ctx context.Context, log io.Writer) (r *report, err err
 	if err := sameAnswers(ctx, server, bare, questions); err != nil {
 		return nil, err
 	}
-	p := &plan{world: &c.world, questions: questions, zipf: c.zipf, warmup: c.warmup, duration: c.duration}
+	p := &plan{world: &c.world, questions: questions, zipf: c.zipf, cold: c.cold, consistency: c.consistency(),
+		warmup: c.warmup, duration: c.duration}
 	for _, n := range c.concurrency {
 		result := &result{Concurrency: n}
 		r.Results = append(r.Results, result)
@@ -130,8 +146,18 @@ func (c *comparison) run(ctx context.Context, log io.Writer) (r *report, err err
 				}
 			}
 		}
+		if result.ResidentBytes, err = resident(c.pids...); err != nil {
+			return r, err
+		}
 	}
 	return r, sameAnswers(ctx, server, bare, questions)
+}
+
+func (c *comparison) consistency() *toolgrantv1.Consistency {
+	if !c.fullyConsistent {
+		return nil
+	}
+	return &toolgrantv1.Consistency{Requirement: &toolgrantv1.Consistency_FullyConsistent{FullyConsistent: true}}
 }
 
 func clients(conns []*grpc.ClientConn) target {
@@ -144,6 +170,8 @@ func clients(conns []*grpc.ClientConn) target {
 
 // ask asks every question once, and keeps what is on the wire.
 func ask(ctx context.Context, conn *grpc.ClientConn, questions []*toolgrantv1.ResolveToolsRequest) ([]exchange, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*patience)
+	defer cancel()
 	exchanges := make([]exchange, len(questions))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(16)

@@ -21,7 +21,8 @@ type target []toolgrantv1.EntitlementServiceClient // one per connection
 type plan struct {
 	world            *world
 	questions        []*toolgrantv1.ResolveToolsRequest
-	zipf             bool
+	zipf, cold       bool
+	consistency      *toolgrantv1.Consistency // of cold questions
 	warmup, duration time.Duration
 }
 
@@ -57,7 +58,7 @@ func (p *plan) round(ctx context.Context, t target, concurrency, number int) (me
 	}
 	m.Requests = all.TotalCount()
 	m.PerSecond = float64(m.Requests) / elapsed.Seconds()
-	quantile := func(q float64) float64 { return float64(all.ValueAtQuantile(q)) / float64(time.Millisecond) }
+	quantile := func(q float64) float64 { return milliseconds(time.Duration(all.ValueAtQuantile(q))) }
 	m.P50, m.P95, m.P99 = quantile(50), quantile(95), quantile(99)
 	return m, first
 }
@@ -86,7 +87,7 @@ func (p *plan) ask(ctx context.Context, t target, concurrency, number int, durat
 		group.Go(func() {
 			for again := true; again; again = time.Now().Before(end) && ctx.Err() == nil {
 				start := time.Now()
-				if _, err := client.ResolveTools(ctx, p.questions[next()]); err != nil {
+				if _, err := client.ResolveTools(ctx, next()); err != nil {
 					if w.errors++; w.firstError == nil {
 						w.firstError = err
 					}
@@ -101,12 +102,20 @@ func (p *plan) ask(ctx context.Context, t target, concurrency, number int, durat
 	return workers
 }
 
-// chooser returns what draws a worker's questions: each as often as the others, or by Zipf's law.
-func (p *plan) chooser(sequence int) func() int {
+// chooser returns what draws a worker's questions: each as often as the others, or by Zipf's law; cold ones
+// out of all that the world has, so that hardly any is asked twice.
+func (p *plan) chooser(sequence int) func() *toolgrantv1.ResolveToolsRequest {
 	r := p.world.random(kindRound, sequence)
+	if p.cold {
+		return func() *toolgrantv1.ResolveToolsRequest {
+			q := p.world.question(r)
+			q.Consistency = p.consistency
+			return q
+		}
+	}
 	if p.zipf && len(p.questions) > 1 {
 		z := rand.NewZipf(r, 1.1, 1, uint64(len(p.questions)-1))
-		return func() int { return int(z.Uint64()) }
+		return func() *toolgrantv1.ResolveToolsRequest { return p.questions[z.Uint64()] }
 	}
-	return func() int { return r.IntN(len(p.questions)) }
+	return func() *toolgrantv1.ResolveToolsRequest { return p.questions[r.IntN(len(p.questions))] }
 }

@@ -10,7 +10,7 @@ import (
 // sizes is how much there is in a world.
 type sizes struct {
 	tools, deviceTypes, toolsPerDeviceType, groups, avatars, toolsPerAvatar int
-	users, chats, maxLogEntries                                             int
+	users, chats, minLogEntries, maxLogEntries                              int
 }
 
 // size is one of them with the flag that sets it.
@@ -35,7 +35,8 @@ func (s *sizes) all() []size {
 		{"tools-per-avatar", &s.toolsPerAvatar, 30, 0, maxIDs, "tools that each Avatar binds"},
 		{"users", &s.users, 10_000, 1, 10_000_000, "users, each with 1 to 4 devices, in 0 to 2 groups"},
 		{"chats", &s.chats, 10_000, 1, 10_000_000, "chats"},
-		{"max-log-entries", &s.maxLogEntries, 10, 0, 1_000, "most log entries of a chat, besides that of the default Avatar"},
+		{"min-log-entries", &s.minLogEntries, 0, 0, 20_000, "fewest log entries of a chat, besides that of the default Avatar"},
+		{"max-log-entries", &s.maxLogEntries, 10, 0, 20_000, "most log entries of a chat, besides that of the default Avatar"},
 	}
 }
 
@@ -56,6 +57,9 @@ func (s *sizes) validate() error {
 	}
 	if s.toolsPerAvatar > s.tools {
 		faults = append(faults, fmt.Errorf("--tools-per-avatar: must not be more than --tools, %d", s.tools))
+	}
+	if s.minLogEntries > s.maxLogEntries {
+		faults = append(faults, fmt.Errorf("--min-log-entries: must not be more than --max-log-entries, %d", s.maxLogEntries))
 	}
 	return errors.Join(faults...)
 }

@@ -31,6 +31,8 @@ const (
 	kindChat
 	kindQuestion
 	kindRound
+	kindWatcher
+	kindPause
 )
 
 // random returns the random numbers of an object.

@@ -21,6 +21,15 @@ func testWorld(seed uint64, change func(*sizes)) *world {
 	return w
 }
 
+// changes is how many entries follow that of the default Avatar.
+func (c chat) changes() int {
+	count := len(c.avatars.GetChanges())
+	for _, request := range c.tools {
+		count += len(request.GetChanges())
+	}
+	return count
+}
+
 // everything is all that a world is made of, in order.
 func everything(w *world) []proto.Message {
 	var all []proto.Message
@@ -32,7 +41,10 @@ func everything(w *world) []proto.Message {
 	}
 	for i := range w.chats {
 		c := w.chat(i)
-		all = append(all, c.create, c.avatars, c.tools)
+		all = append(all, c.create, c.avatars)
+		for _, request := range c.tools {
+			all = append(all, request)
+		}
 	}
 	for _, q := range w.questions(50) {
 		all = append(all, q)
@@ -81,8 +93,7 @@ func TestTheDefaultWorldIsAsDescribed(t *testing.T) {
 	}
 	var entries [11]int
 	for i := range w.chats {
-		c := w.chat(i)
-		entries[len(c.avatars.GetChanges())+len(c.tools.GetChanges())]++
+		entries[w.chat(i).changes()]++
 	}
 	if slices.Min(entries[:]) < w.chats/20 {
 		t.Errorf("chats by entries: %v", entries)
