@@ -27,7 +27,8 @@ func BenchmarkResolve(b *testing.B) {
 			q := effectivetest.CompanyQuestion(noon)
 			b.ReportAllocs()
 			for b.Loop() {
-				world.Resolve(q).Withheld()
+				for range world.Resolve(q).Withheld() {
+				}
 			}
 		})
 	}

@@ -235,7 +235,7 @@ func plain(world *effective.World, a *effective.Answer) effectivetest.Answer {
 			p.ExpiresAfterTurns[string(world.Catalog.Tool(n).ID)] = left
 		}
 	}
-	for _, w := range a.Withheld() {
+	for w := range a.Withheld() {
 		var surfaces []string
 		for _, s := range w.Surfaces {
 			surfaces = append(surfaces, cmp.Or(string(s.Device), effectivetest.Web))

@@ -120,7 +120,7 @@ func TestEffectiveAndWithheldAreWhatIsEnabled(t *testing.T) {
 					names[name] = true
 				}
 			}
-			for _, withheld := range answer.Withheld() {
+			for withheld := range answer.Withheld() {
 				n, _ := w.Catalog.Number(withheld.Tool)
 				if union.Test(n) || withheld.Reason == effective.ReasonNone || withheld.Message == "" || withheld.MessageZH == "" {
 					t.Fatalf("withheld: %+v", withheld)
@@ -186,7 +186,7 @@ func TestTheOrderOfInsertionDoesNotMatter(t *testing.T) {
 		if a, b := toolIDs(w, before.Effective), toolIDs(again, after.Effective); !slices.Equal(a, b) {
 			t.Fatalf("%v, then %v", a, b)
 		}
-		if a, b := fmt.Sprint(before.Withheld()), fmt.Sprint(after.Withheld()); a != b {
+		if a, b := fmt.Sprint(slices.Collect(before.Withheld())), fmt.Sprint(slices.Collect(after.Withheld())); a != b {
 			t.Fatalf("%s, then %s", a, b)
 		}
 	})

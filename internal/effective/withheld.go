@@ -2,6 +2,7 @@ package effective
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 
 	"github.com/toolgrant/toolgrant/internal/availability"
@@ -37,16 +38,20 @@ type Withheld struct {
 	ShadowedBy          id.Tool
 }
 
-// Withheld returns the tools that are enabled but not effective, by id.
-func (a *Answer) Withheld() []Withheld {
-	var all []Withheld
-	for n := range a.Enable.Enabled.EachSet() {
-		if !a.Effective.Test(n) {
-			all = append(all, a.withhold(n))
+// Withheld yields the tools that are enabled but not effective, by id.
+func (a *Answer) Withheld() iter.Seq[Withheld] {
+	rest := a.Enable.Enabled.Difference(a.Effective)
+	tools := slices.AppendSeq(make([]uint, 0, rest.Count()), rest.EachSet())
+	slices.SortFunc(tools, func(x, y uint) int {
+		return cmp.Compare(a.world.Catalog.Tool(x).ID, a.world.Catalog.Tool(y).ID)
+	})
+	return func(yield func(Withheld) bool) {
+		for _, n := range tools {
+			if !yield(a.withhold(n)) {
+				return
+			}
 		}
 	}
-	slices.SortFunc(all, func(x, y Withheld) int { return cmp.Compare(x.Tool, y.Tool) })
-	return all
 }
 
 // Reason returns why a tool is not available, or why, though available, it is not given to the model; none

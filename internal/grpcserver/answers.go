@@ -2,11 +2,13 @@ package grpcserver
 
 import (
 	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/maypok86/otter/v2"
 	"google.golang.org/grpc/mem"
-	"google.golang.org/protobuf/proto"
 
 	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
 	"github.com/toolgrant/toolgrant/internal/availability"
@@ -21,6 +23,7 @@ import (
 // is what the replica has. So nobody has to find and drop answers when something changes.
 type answers struct {
 	cache *otter.Cache[answerKey, *answer]
+	tools atomic.Pointer[encodedTools] // of the world asked about last
 }
 
 type answerKey struct {
@@ -75,42 +78,50 @@ func (a *answers) of(ctx context.Context, f *replica.Facts, q *effective.Questio
 		span.Cached(ctx, "resolve", "encode")
 		return held, true, nil
 	}
-	made, err := newAnswer(ctx, f, q, view)
+	made, err := a.make(ctx, f, q, view)
 	if err == nil {
 		a.cache.Set(key, made)
 	}
 	return made, false, err
 }
 
-// newAnswer resolves and encodes.
-func newAnswer(ctx context.Context, f *replica.Facts, q *effective.Question, view toolgrantv1.ToolView) (*answer, error) {
+// make resolves and encodes.
+func (a *answers) make(ctx context.Context, f *replica.Facts, q *effective.Question, view toolgrantv1.ToolView) (*answer, error) {
 	_, resolving := span.Start(ctx, "resolve")
 	resolved := f.World.Resolve(*q)
-	withheld := resolved.Withheld()
 	resolving.End(nil)
 	_, encoding := span.Start(ctx, "encode")
-	body, err := encode(f, resolved, withheld, view)
+	body, err := a.encode(f, resolved, view)
 	encoding.End(err)
 	return &answer{newBasis(f, q), body}, err
 }
 
-func encode(f *replica.Facts, resolved *effective.Answer, withheld []effective.Withheld, view toolgrantv1.ToolView) ([]byte, error) {
-	response := &toolgrantv1.ResolveToolsResponse{
+func (a *answers) encode(f *replica.Facts, resolved *effective.Answer, view toolgrantv1.ToolView) ([]byte, error) {
+	tools := a.tools.Load()
+	if tools == nil || tools.world != f.World {
+		tools = newEncodedTools(f.World)
+		a.tools.Store(tools)
+	}
+	scratch := scratches.Get().(*[]byte)
+	defer scratches.Put(scratch)
+	body, err := tools.appendTools((*scratch)[:0], resolved, view)
+	if err != nil {
+		return nil, err
+	}
+	if body, err = appendWithheld(body, resolved); err != nil {
+		return nil, err
+	}
+	rest := &toolgrantv1.ResolveToolsResponse{
 		ActiveAvatarIds: strings(resolved.Enable.ActiveAvatars),
 		NewChat:         f.Chat == nil,
 	}
-	for n := range resolved.Effective.EachSet() {
-		tool, err := effectiveToProto(f.World, resolved, n, view)
-		if err != nil {
-			return nil, err
-		}
-		response.Tools = append(response.Tools, tool)
-	}
-	for _, w := range withheld {
-		response.Withheld = append(response.Withheld, withheldToProto(w))
-	}
-	return proto.MarshalOptions{Deterministic: true}.Marshal(response) // so that watchers see what is equal
+	body, err = canonical.MarshalAppend(body, rest)
+	*scratch = body
+	return slices.Clone(body), err
 }
+
+// scratches are where answers grow before their size is known.
+var scratches = sync.Pool{New: func() any { return new([]byte) }}
 
 // message is the answer with the revision that it is complete through.
 func (a *answer) message(f *replica.Facts) encoded {

@@ -21,10 +21,11 @@ func BenchmarkNewAnswer(b *testing.B) {
 			}
 			q := effectivetest.CompanyQuestion(time.Now())
 			f := replica.Facts{Facts: effective.Facts{World: world, User: q.User}}
+			answers := newAnswers(1 << 20)
 			var a *answer
 			b.ReportAllocs()
 			for b.Loop() {
-				if a, err = newAnswer(b.Context(), &f, &q, toolgrantv1.ToolView_TOOL_VIEW_BASIC); err != nil {
+				if a, err = answers.make(b.Context(), &f, &q, toolgrantv1.ToolView_TOOL_VIEW_BASIC); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -2,6 +2,7 @@ package grpcserver
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/types/known/structpb"
@@ -51,13 +52,12 @@ func ids[T ~string](list []string) []T {
 }
 
 // strings turns ids into plain strings.
-func strings[T ~string](ids []T) []string {
-	if len(ids) == 0 {
-		return nil
-	}
-	list := make([]string, len(ids))
-	for i, name := range ids {
-		list[i] = string(name)
+func strings[T ~string](ids []T) []string { return appendStrings(nil, ids) }
+
+func appendStrings[T ~string](list []string, ids []T) []string {
+	list = slices.Grow(list, len(ids))
+	for _, name := range ids {
+		list = append(list, string(name))
 	}
 	return list
 }

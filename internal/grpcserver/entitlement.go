@@ -9,7 +9,6 @@ import (
 
 	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
 	"github.com/toolgrant/toolgrant/internal/availability"
-	"github.com/toolgrant/toolgrant/internal/catalog"
 	"github.com/toolgrant/toolgrant/internal/effective"
 	"github.com/toolgrant/toolgrant/internal/fault"
 	"github.com/toolgrant/toolgrant/internal/id"
@@ -165,60 +164,25 @@ func named(facts *effective.Facts, tool id.Tool) (uint, error) {
 	return n, nil
 }
 
-func effectiveToProto(w *effective.World, answer *effective.Answer, n uint, view toolgrantv1.ToolView) (*toolgrantv1.EffectiveTool, error) {
-	tool, toolType := w.Catalog.Tool(n), w.Catalog.Type(n)
-	p := &toolgrantv1.EffectiveTool{
-		ToolId:      string(tool.ID),
-		ToolTypeId:  string(tool.Type),
-		Name:        tool.Name,
-		Title:       tool.Title,
-		Description: tool.Description,
-		Category:    tool.Category,
-		Risk:        riskToProto(tool.Risk),
-		Core:        tool.Core,
-		Source:      sourceToProto(toolType.Source),
-		EnabledBy: &toolgrantv1.EnabledBy{
-			Core:      tool.Core,
-			Chat:      answer.Enable.ByChat.Test(n),
-			AvatarIds: strings(answer.Enable.Binding(n)),
-		},
-	}
-	if left, ok := answer.Enable.TurnsLeft(n); ok {
-		p.ExpiresAfterTurns = &left
-	}
-	if view != toolgrantv1.ToolView_TOOL_VIEW_FULL {
-		return p, nil
-	}
-	var err error
-	p.Prompt = tool.Prompt
-	if p.Config, err = structFromJSON(tool.Config); err != nil {
-		return nil, err
-	}
-	if toolType.Source != catalog.SourceExternalMCP {
-		function := &toolgrantv1.ToolFunction{Name: tool.Name, Description: tool.Description}
-		if function.InputSchema, err = structFromJSON(toolType.InputSchema); err != nil {
-			return nil, err
-		}
-		p.Functions = append(p.Functions, function)
-	}
-	return p, nil
+func withheldToProto(w effective.Withheld) *toolgrantv1.WithheldTool {
+	p := &toolgrantv1.WithheldTool{}
+	setWithheld(p, &w, surfaceToProto)
+	return p
 }
 
-func withheldToProto(w effective.Withheld) *toolgrantv1.WithheldTool {
-	p := &toolgrantv1.WithheldTool{
-		ToolId:              string(w.Tool),
-		Reason:              reasonToProto(w.Reason),
-		Message:             w.Message,
-		MessageZh:           w.MessageZH,
-		MissingCapabilities: w.MissingCapabilities,
-		GroupIds:            strings(w.Groups),
-		GrantingGroupIds:    strings(w.GrantingGroups),
-		ShadowedByToolId:    string(w.ShadowedBy),
-	}
+// setWithheld overwrites a message, and uses its lists again.
+func setWithheld(p *toolgrantv1.WithheldTool, w *effective.Withheld, surfaceToProto func(availability.Surface) *toolgrantv1.Surface) {
+	p.ToolId = string(w.Tool)
+	p.Reason = reasonToProto(w.Reason)
+	p.Message, p.MessageZh = w.Message, w.MessageZH
+	p.MissingCapabilities = w.MissingCapabilities
+	p.GroupIds = appendStrings(p.GroupIds[:0], w.Groups)
+	p.GrantingGroupIds = appendStrings(p.GrantingGroupIds[:0], w.GrantingGroups)
+	p.ShadowedByToolId = string(w.ShadowedBy)
+	p.Surfaces = p.Surfaces[:0]
 	for _, surface := range w.Surfaces {
 		p.Surfaces = append(p.Surfaces, surfaceToProto(surface))
 	}
-	return p
 }
 
 func reasonToProto(r effective.Reason) toolgrantv1.WithheldReason {

@@ -88,6 +88,9 @@ func New(o Options) *grpc.Server {
 	s := grpc.NewServer(append(slices.Clone(o.ServerOptions),
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(maxMessageBytes),
+		// Goroutines that serve one call after the other need not grow their stacks each time. While all are busy,
+		// or taken by watchers, gRPC starts others.
+		grpc.NumStreamWorkers(256),
 		// Watchers are many and mostly idle: connections hold little memory, and those whose peers are gone end.
 		grpc.SharedWriteBuffer(true),
 		grpc.ReadBufferSize(8<<10),

@@ -119,5 +119,5 @@ func (w *watch) answer(f *replica.Facts, q *effective.Question) (*answer, error)
 		return nil, err
 	}
 	defer w.server.watching.Release(1)
-	return newAnswer(w.stream.Context(), f, q, w.asked.GetView())
+	return w.server.answers.make(w.stream.Context(), f, q, w.asked.GetView())
 }

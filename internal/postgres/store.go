@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -44,6 +45,9 @@ func Open(ctx context.Context, url string, options ...Option) (*Store, error) {
 		return nil, hideURL(err)
 	}
 	limitConnecting(config.ConnConfig)
+	if !strings.Contains(url, "pool_max_conns") {
+		config.MaxConns = max(config.MaxConns, 16) // pgx's default, 4, is few for a server: callers would queue
+	}
 	// All queries look up by key, so that planning them anew for each key takes longer than it saves.
 	config.ConnConfig.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
 	for _, option := range options {

@@ -136,7 +136,7 @@ func words(facts *replica.Facts) string {
 		tool := facts.World.Catalog.Tool(n)
 		text += string(tool.ID) + "=" + tool.Title + " "
 	}
-	for _, w := range answer.Withheld() {
+	for w := range answer.Withheld() {
 		text += "-" + string(w.Tool) + ":" + string(w.Reason) + " "
 	}
 	return text

@@ -1,0 +1,134 @@
+package grpcserver
+
+import (
+	"sync/atomic"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
+	"github.com/toolgrant/toolgrant/internal/availability"
+	"github.com/toolgrant/toolgrant/internal/catalog"
+	"github.com/toolgrant/toolgrant/internal/effective"
+)
+
+var (
+	toolsField    = numberOf(&toolgrantv1.ResolveToolsResponse{}, "tools")
+	withheldField = numberOf(&toolgrantv1.ResolveToolsResponse{}, "withheld")
+)
+
+// canonical encodes equal messages alike, so that watchers see what is equal.
+var canonical = proto.MarshalOptions{Deterministic: true}
+
+// encodedTools holds what answers say of the tools of one world whoever asks, encoded when it is first asked for.
+type encodedTools struct {
+	world       *effective.World
+	basic, full []atomic.Pointer[[]byte] // by number
+}
+
+func newEncodedTools(w *effective.World) *encodedTools {
+	n := w.Catalog.Len()
+	return &encodedTools{world: w, basic: make([]atomic.Pointer[[]byte], n), full: make([]atomic.Pointer[[]byte], n)}
+}
+
+// of returns the encoding of a tool, without what depends on who asks.
+func (t *encodedTools) of(n uint, view toolgrantv1.ToolView) ([]byte, error) {
+	held := &t.basic[n]
+	if view == toolgrantv1.ToolView_TOOL_VIEW_FULL {
+		held = &t.full[n]
+	}
+	if data := held.Load(); data != nil {
+		return *data, nil
+	}
+	tool, err := effectiveToProto(t.world, n, view)
+	if err != nil {
+		return nil, err
+	}
+	data, err := canonical.Marshal(tool)
+	if err == nil {
+		held.Store(&data)
+	}
+	return data, err
+}
+
+// appendTools encodes the effective tools of an answer as its field tools. A message that is encoded in two parts,
+// one after the other, is that of both parts' fields.
+func (t *encodedTools) appendTools(body []byte, a *effective.Answer, view toolgrantv1.ToolView) ([]byte, error) {
+	enabledBy := &toolgrantv1.EnabledBy{}
+	asked := &toolgrantv1.EffectiveTool{EnabledBy: enabledBy}
+	var own []byte
+	for n := range a.Effective.EachSet() {
+		fixed, err := t.of(n, view)
+		if err != nil {
+			return nil, err
+		}
+		enabledBy.Core = t.world.Catalog.Tool(n).Core
+		enabledBy.Chat = a.Enable.ByChat.Test(n)
+		enabledBy.AvatarIds = appendStrings(enabledBy.AvatarIds[:0], a.Enable.Binding(n))
+		asked.ExpiresAfterTurns = nil
+		if left, ok := a.Enable.TurnsLeft(n); ok {
+			asked.ExpiresAfterTurns = &left
+		}
+		if own, err = canonical.MarshalAppend(own[:0], asked); err != nil {
+			return nil, err
+		}
+		body = protowire.AppendTag(body, toolsField, protowire.BytesType)
+		body = protowire.AppendVarint(body, uint64(len(fixed)+len(own)))
+		body = append(append(body, fixed...), own...)
+	}
+	return body, nil
+}
+
+// appendWithheld encodes what is withheld as its field withheld. One message serves for all, and one for each
+// surface.
+func appendWithheld(body []byte, a *effective.Answer) (_ []byte, err error) {
+	p := &toolgrantv1.WithheldTool{}
+	surfaces := map[availability.Surface]*toolgrantv1.Surface{}
+	surface := func(s availability.Surface) *toolgrantv1.Surface {
+		if surfaces[s] == nil {
+			surfaces[s] = surfaceToProto(s)
+		}
+		return surfaces[s]
+	}
+	var own []byte
+	for w := range a.Withheld() {
+		setWithheld(p, &w, surface)
+		if own, err = canonical.MarshalAppend(own[:0], p); err != nil {
+			return nil, err
+		}
+		body = protowire.AppendBytes(protowire.AppendTag(body, withheldField, protowire.BytesType), own)
+	}
+	return body, nil
+}
+
+// effectiveToProto tells of a tool what does not depend on who asks.
+func effectiveToProto(w *effective.World, n uint, view toolgrantv1.ToolView) (*toolgrantv1.EffectiveTool, error) {
+	tool, toolType := w.Catalog.Tool(n), w.Catalog.Type(n)
+	p := &toolgrantv1.EffectiveTool{
+		ToolId:      string(tool.ID),
+		ToolTypeId:  string(tool.Type),
+		Name:        tool.Name,
+		Title:       tool.Title,
+		Description: tool.Description,
+		Category:    tool.Category,
+		Risk:        riskToProto(tool.Risk),
+		Core:        tool.Core,
+		Source:      sourceToProto(toolType.Source),
+	}
+	if view != toolgrantv1.ToolView_TOOL_VIEW_FULL {
+		return p, nil
+	}
+	var err error
+	p.Prompt = tool.Prompt
+	if p.Config, err = structFromJSON(tool.Config); err != nil {
+		return nil, err
+	}
+	if toolType.Source != catalog.SourceExternalMCP {
+		function := &toolgrantv1.ToolFunction{Name: tool.Name, Description: tool.Description}
+		if function.InputSchema, err = structFromJSON(toolType.InputSchema); err != nil {
+			return nil, err
+		}
+		p.Functions = append(p.Functions, function)
+	}
+	return p, nil
+}
