@@ -20,7 +20,7 @@ type entitlementServer struct {
 	toolgrantv1.UnimplementedEntitlementServiceServer
 	store      Store
 	replica    *replica.Replica
-	answers    *answers
+	answers    *Answers
 	answered   func(bytes int, held bool)
 	watching   *semaphore.Weighted // how many watchers make their answers at a time
 	checkpoint time.Duration
