@@ -118,7 +118,8 @@ func (a *Answers) encode(f *replica.Facts, resolved *effective.Answer, view tool
 	if err != nil {
 		return nil, err
 	}
-	if body, err = appendWithheld(body, resolved); err != nil {
+	var withheld withheldEncoder
+	if body, err = withheld.append(body, resolved); err != nil {
 		return nil, err
 	}
 	rest := &toolgrantv1.ResolveToolsResponse{
