@@ -107,7 +107,7 @@ func TestApplyShowsWhatChangesInParts(t *testing.T) {
 	_, err := o.try(rules(`{quota_id: a, scope: QUOTA_SCOPE_USER, unit: QUOTA_UNIT_CALLS, limit: 20,
       window: {calendar: {period: CALENDAR_PERIOD_MONTH, time_zone: Asia/Peking}}}`, "2031"), "apply", "-f", "-")
 	same(t, explainError(err), `the request breaks rules
-standard input:14:67: tools[1].quotas[0].window.calendar.time_zone: no such time zone "Asia/Peking"`)
+standard input:14:69: tools[1].quotas[0].window.calendar.time_zone: no such time zone "Asia/Peking"`)
 }
 
 // rules is the world with quotas of the weather, and another year for Ann's membership to end.

@@ -149,6 +149,9 @@ tools:
 	} {
 		c.apply(ctx, t, manifest)
 		overrides(1)
+		if again := c.apply(ctx, t, manifest); len(again.GetChanges()) > 0 {
+			t.Errorf("the same manifest changed %v", again)
+		}
 	}
 	// Its tool is deleted, and another one takes it over.
 	c.apply(ctx, t, `tools: [{tool_id: a, tool_type_id: clock, name: a}]`)
@@ -215,7 +218,7 @@ tools:
       - {quota_id: f, scope: QUOTA_SCOPE_USER, unit: QUOTA_UNIT_TOKENS, limit: 5, window: {token_bucket: {refill_per_second: 1, burst: 6}}}
       - {quota_id: g, scope: QUOTA_SCOPE_USER, unit: QUOTA_UNIT_TOKENS, window: {token_bucket: {refill_per_second: 0.00001, burst: 1000}}}
       - {quota_id: h, scope: QUOTA_SCOPE_USER, unit: QUOTA_UNIT_TOKENS, window: {token_bucket: {}}}
-      - {quota_id: i, scope: QUOTA_SCOPE_USER, unit: QUOTA_UNIT_TOKENS, window: {token_bucket: {refill_per_second: .nan, burst: 1}}, warn_at: .nan}
+      - {quota_id: i, scope: QUOTA_SCOPE_USER, unit: QUOTA_UNIT_TOKENS, window: {token_bucket: {refill_per_second: NaN, burst: 1}}, warn_at: NaN}
       - {quota_id: j, scope: QUOTA_SCOPE_USER, unit: QUOTA_UNIT_CALLS, window: {}, on_outage: 9, on_abandoned: 9}
 `)
 	request := &v1.ApplyManifestRequest{Manifest: manifest}
