@@ -9,7 +9,7 @@ import (
 	_ "time/tzdata" // zones, for machines that have no database of their own
 )
 
-// Period returns the period of a calendar window that an instant lies in: start <= at < end. Periods follow each
+// Period returns the period that an instant lies in, of a window that is a calendar one: start <= at < end. Periods follow each
 // other without gap or overlap, whatever clocks do: one begins with the first instant of its first date (or of a
 // later date, where the calendar skips that one), and a stretch of the day before that clocks repeat after that
 // belongs to the new period. A zone that this machine does not know, which rules cannot name, counts as UTC.

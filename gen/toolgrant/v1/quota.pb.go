@@ -366,7 +366,7 @@ func (x *CalendarWindow) GetTimeZone() string {
 // quota over a time.
 type TokenBucket struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Units per second; more than 0, at most 1,000,000.
+	// Units per second; more than 0, at most 1,000,000. An empty bucket must be full again within 366 days.
 	RefillPerSecond float64 `protobuf:"fixed64,1,opt,name=refill_per_second,json=refillPerSecond,proto3" json:"refill_per_second,omitempty"`
 	// How many units an unused bucket holds; at least 1.
 	Burst         int64 `protobuf:"varint,2,opt,name=burst,proto3" json:"burst,omitempty"`
@@ -502,8 +502,9 @@ type isQuotaWindow_Kind interface {
 }
 
 type QuotaWindow_Fixed struct {
-	// A length of time, 1 second to 366 days. It slides: no stretch of this length, wherever it begins, sees
-	// more than the limit. It is counted in sixtieths, so that a unit comes back up to a sixtieth later.
+	// A length of time, 1 second to 366 days, in whole milliseconds. It slides: no stretch of this length, wherever
+	// it begins, sees more than the limit. It is counted in sixtieths, so that a unit comes back up to a sixtieth
+	// later.
 	Fixed *durationpb.Duration `protobuf:"bytes,1,opt,name=fixed,proto3,oneof"`
 }
 
@@ -539,7 +540,7 @@ type Quota struct {
 	Window *QuotaWindow `protobuf:"bytes,5,opt,name=window,proto3" json:"window,omitempty"`
 	// Default DENY.
 	OnOutage OnOutage `protobuf:"varint,6,opt,name=on_outage,json=onOutage,proto3,enum=toolgrant.v1.OnOutage" json:"on_outage,omitempty"`
-	// Default GIVE_BACK.
+	// Default GIVE_BACK. CHARGE is refused with CONCURRENT_CALLS.
 	OnAbandoned OnAbandoned `protobuf:"varint,7,opt,name=on_abandoned,json=onAbandoned,proto3,enum=toolgrant.v1.OnAbandoned" json:"on_abandoned,omitempty"`
 	// The rule counts and is told, but never denies: to try a limit out.
 	Shadow bool `protobuf:"varint,8,opt,name=shadow,proto3" json:"shadow,omitempty"`
