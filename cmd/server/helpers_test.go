@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -33,14 +35,26 @@ func (o *output) String() string {
 	return o.buffer.String()
 }
 
+// handedOut are the ports that freeAddress has handed out.
+var handedOut sync.Map
+
+// freeAddress is one that nobody listens on, and that nobody is handed meanwhile: it is below the ports that systems
+// give to clients.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		address := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			continue
+		}
+		_ = l.Close()
+		if _, taken := handedOut.LoadOrStore(address, true); !taken {
+			return address
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no free port")
+	return ""
 }
 
 // ready returns the status of /readyz; 0 if nobody answers.

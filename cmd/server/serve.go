@@ -65,8 +65,9 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 		_ = memory.CatchUp(ctx)
 	})
 
+	answers := grpcserver.NewAnswers(uint64(c.CacheBytes) / 2)
 	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Logger: log, CallTimeout: c.CallTimeout,
-		AnswerBytes: uint64(c.CacheBytes) / 2, CheckpointInterval: c.CheckpointInterval,
+		Answers: answers, CheckpointInterval: c.CheckpointInterval,
 		ServerOptions: append(tracing.ServerOptions(), grpc.ChainUnaryInterceptor(metrics.CountUnary), grpc.ChainStreamInterceptor(metrics.CountStream)),
 		Answered:      metrics.Answered})
 	monitor := &monitor{replica: memory, health: health.NewServer()}
@@ -75,6 +76,7 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	monitor.check(server)
 	metrics.Expect(server.GetServiceInfo())
 	metrics.WatchReplica(memory.Stats)
+	metrics.WatchAnswers(answers.Size)
 	metrics.WatchPool(store.PoolStat)
 
 	grpcListener, err := net.Listen("tcp", c.GRPCAddr)

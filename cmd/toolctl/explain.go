@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
@@ -41,7 +40,10 @@ func printExplained(w io.Writer, r *toolgrantv1.ExplainToolResponse) {
 	for _, step := range r.GetSteps() {
 		because := step.GetMessage()
 		for _, row := range step.GetRows() {
-			because += "\n" + strings.TrimSpace(row.GetKind()+" "+row.GetId()+": "+row.GetDetail())
+			because += "\n" + row.GetKind() + " " + row.GetId()
+			if row.GetDetail() != "" {
+				because += ": " + row.GetDetail()
+			}
 		}
 		t.AppendRow(table.Row{word(step.GetRule(), "EXPLAIN_RULE_"), word(step.GetOutcome(), "EXPLAIN_OUTCOME_"), because})
 	}

@@ -6,6 +6,7 @@
 package availability
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -18,7 +19,7 @@ type Snapshot struct {
 	catalog     *catalog.Snapshot
 	deviceTypes map[id.DeviceType]*compiledDeviceType
 	groups      map[id.Group]*compiledGroup
-	groupIDs    []id.Group // sorted
+	sorted      []*compiledGroup // by id
 }
 
 type compiledDeviceType struct {
@@ -50,10 +51,11 @@ func Compile(tools *catalog.Snapshot, deviceTypes []DeviceType, groups []Group) 
 		s.deviceTypes[d.ID] = c
 	}
 	for _, g := range groups {
-		s.groups[g.ID] = &compiledGroup{Group: g, grants: tools.SetOf(g.Grants), revokes: tools.SetOf(g.Revokes)}
-		s.groupIDs = append(s.groupIDs, g.ID)
+		c := &compiledGroup{Group: g, grants: tools.SetOf(g.Grants), revokes: tools.SetOf(g.Revokes)}
+		s.groups[g.ID] = c
+		s.sorted = append(s.sorted, c)
 	}
-	slices.Sort(s.groupIDs)
+	slices.SortFunc(s.sorted, func(a, b *compiledGroup) int { return cmp.Compare(a.ID, b.ID) })
 	return s
 }
 

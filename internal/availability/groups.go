@@ -66,11 +66,10 @@ func (d *Decision) RevokingGroups(tool uint) []id.Group {
 // one of them besides, sorted.
 func (d *Decision) GrantingGroups(tool uint) []id.Group {
 	var granting []id.Group
-	for _, name := range d.snapshot.groupIDs {
-		g := d.snapshot.groups[name]
+	for _, g := range d.snapshot.sorted {
 		beaten := func(other *compiledGroup) bool { return other.revokes.Test(tool) && other.Priority >= g.Priority }
 		if g.grants.Test(tool) && !g.revokes.Test(tool) && !slices.ContainsFunc(d.active, beaten) {
-			granting = append(granting, name)
+			granting = append(granting, g.ID)
 		}
 	}
 	return granting

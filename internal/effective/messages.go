@@ -4,14 +4,14 @@ import (
 	"strings"
 
 	"github.com/toolgrant/toolgrant/internal/availability"
+	"github.com/toolgrant/toolgrant/internal/catalog"
 	"github.com/toolgrant/toolgrant/internal/id"
 )
 
 // messages words a withheld tool for the user, in English and in Chinese. Of another user's tool nothing is
 // told, not even its title.
 func (a *Answer) messages(tool uint, w Withheld) (english, chinese string) {
-	t := a.world.Catalog.Tool(tool)
-	en, zh := "“"+t.TitleIn("en")+"”", "“"+t.TitleIn("zh")+"”"
+	en, zh := a.world.quoted[tool].english, a.world.quoted[tool].chinese
 	if a.Availability.Foreign.Test(tool) {
 		en, zh = "This tool", "此工具"
 	}
@@ -36,10 +36,8 @@ func (a *Answer) messages(tool uint, w Withheld) (english, chinese string) {
 		english = en + " cannot be used on this device, which lacks: " + strings.Join(w.MissingCapabilities, ", ") + "."
 		chinese = zh + "无法在此设备上使用，因为它缺少：" + strings.Join(w.MissingCapabilities, "、") + "。"
 	case ReasonShadowed:
-		by, _ := a.world.Catalog.Number(w.ShadowedBy)
-		other := a.world.Catalog.Tool(by)
-		return "“" + other.TitleIn("en") + "” is used instead of " + en + ".",
-			"已改用“" + other.TitleIn("zh") + "”代替" + zh + "。"
+		other := a.world.quoted[a.shadowed[tool]]
+		return other.english + " is used instead of " + en + ".", "已改用" + other.chinese + "代替" + zh + "。"
 	default:
 		return "", ""
 	}
@@ -52,6 +50,19 @@ func (a *Answer) messages(tool uint, w Withheld) (english, chinese string) {
 		chinese += "它包含在：" + a.groupTitles(w.GrantingGroups, "、") + "。"
 	}
 	return english, chinese
+}
+
+// quoted is a tool's title as messages have it.
+type quoted struct{ english, chinese string }
+
+// quote makes the quoted titles of all tools: messages need them again and again.
+func quote(c *catalog.Snapshot) []quoted {
+	all := make([]quoted, c.Len())
+	for n := range all {
+		tool := c.Tool(uint(n))
+		all[n] = quoted{"“" + tool.TitleIn("en") + "”", "“" + tool.TitleIn("zh") + "”"}
+	}
+	return all
 }
 
 func (a *Answer) groupTitles(groups []id.Group, separator string) string {

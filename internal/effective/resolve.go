@@ -18,6 +18,8 @@ type World struct {
 	Catalog      *catalog.Snapshot
 	Availability *availability.Snapshot
 	Enable       *enable.Snapshot
+
+	quoted []quoted // by the tools' numbers
 }
 
 // Definitions is what a World is compiled from.
@@ -40,6 +42,7 @@ func Compile(d Definitions) (*World, error) {
 		Catalog:      tools,
 		Availability: availability.Compile(tools, d.DeviceTypes, d.Groups),
 		Enable:       enable.Compile(tools, d.Avatars, d.DefaultAvatars),
+		quoted:       quote(tools),
 	}, nil
 }
 

@@ -58,7 +58,7 @@ func (a *Answer) Withheld() iter.Seq[Withheld] {
 // if it is effective or merely not enabled.
 func (a *Answer) Reason(tool uint) Reason {
 	c, v := a.world.Catalog, &a.Availability
-	owned := c.OwnedBy(a.question.User.ID).Test(tool)
+	owned := c.Private().Test(tool) && !v.Foreign.Test(tool)
 	switch {
 	case c.Retired().Test(tool):
 		return ReasonRetired

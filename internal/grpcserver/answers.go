@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/maypok86/otter/v2"
+	"github.com/maypok86/otter/v2/stats"
 	"google.golang.org/grpc/mem"
 
 	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
@@ -19,10 +20,11 @@ import (
 	"github.com/toolgrant/toolgrant/internal/span"
 )
 
-// answers keeps answers of ResolveTools, encoded, each with what it rests on: an answer holds as long as that
+// Answers keeps answers of ResolveTools, encoded, each with what it rests on: an answer holds as long as that
 // is what the replica has. So nobody has to find and drop answers when something changes.
-type answers struct {
+type Answers struct {
 	cache *otter.Cache[answerKey, *answer]
+	stats *stats.Counter
 	tools atomic.Pointer[encodedTools] // of the world asked about last
 }
 
@@ -61,8 +63,11 @@ func (b *basis) holds(f *replica.Facts, q *effective.Question) bool {
 		!q.Now.Before(b.from) && (b.until.IsZero() || q.Now.Before(b.until))
 }
 
-func newAnswers(maxBytes uint64) *answers {
-	return &answers{cache: otter.Must(&otter.Options[answerKey, *answer]{
+// NewAnswers returns a cache of at most so many bytes, as estimated.
+func NewAnswers(maxBytes uint64) *Answers {
+	counter := stats.NewCounter()
+	return &Answers{stats: counter, cache: otter.Must(&otter.Options[answerKey, *answer]{
+		StatsRecorder: counter,
 		MaximumWeight: maxBytes,
 		Weigher: func(k answerKey, a *answer) uint32 {
 			const entry = 512 // with what the cache adds
@@ -71,8 +76,13 @@ func newAnswers(maxBytes uint64) *answers {
 	})}
 }
 
+// Size returns how many answers there are, their bytes, and how many were dropped for lack of room.
+func (a *Answers) Size() (entries int, bytes, evictions uint64) {
+	return a.cache.EstimatedSize(), a.cache.WeightedSize(), a.stats.Snapshot().Evictions
+}
+
 // of returns the answer to a question, which it keeps, and whether it was held already.
-func (a *answers) of(ctx context.Context, f *replica.Facts, q *effective.Question, chat string, view toolgrantv1.ToolView) (*answer, bool, error) {
+func (a *Answers) of(ctx context.Context, f *replica.Facts, q *effective.Question, chat string, view toolgrantv1.ToolView) (*answer, bool, error) {
 	key := answerKey{q.User.ID, chat, q.Surface.Device, view}
 	if held, ok := a.cache.GetIfPresent(key); ok && held.holds(f, q) {
 		span.Cached(ctx, "resolve", "encode")
@@ -86,7 +96,7 @@ func (a *answers) of(ctx context.Context, f *replica.Facts, q *effective.Questio
 }
 
 // make resolves and encodes.
-func (a *answers) make(ctx context.Context, f *replica.Facts, q *effective.Question, view toolgrantv1.ToolView) (*answer, error) {
+func (a *Answers) make(ctx context.Context, f *replica.Facts, q *effective.Question, view toolgrantv1.ToolView) (*answer, error) {
 	_, resolving := span.Start(ctx, "resolve")
 	resolved := f.World.Resolve(*q)
 	resolving.End(nil)
@@ -96,7 +106,7 @@ func (a *answers) make(ctx context.Context, f *replica.Facts, q *effective.Quest
 	return &answer{newBasis(f, q), body}, err
 }
 
-func (a *answers) encode(f *replica.Facts, resolved *effective.Answer, view toolgrantv1.ToolView) ([]byte, error) {
+func (a *Answers) encode(f *replica.Facts, resolved *effective.Answer, view toolgrantv1.ToolView) ([]byte, error) {
 	tools := a.tools.Load()
 	if tools == nil || tools.world != f.World {
 		tools = newEncodedTools(f.World)
@@ -108,7 +118,8 @@ func (a *answers) encode(f *replica.Facts, resolved *effective.Answer, view tool
 	if err != nil {
 		return nil, err
 	}
-	if body, err = appendWithheld(body, resolved); err != nil {
+	var withheld withheldEncoder
+	if body, err = withheld.append(body, resolved); err != nil {
 		return nil, err
 	}
 	rest := &toolgrantv1.ResolveToolsResponse{

@@ -21,7 +21,7 @@ func BenchmarkNewAnswer(b *testing.B) {
 			}
 			q := effectivetest.CompanyQuestion(time.Now())
 			f := replica.Facts{Facts: effective.Facts{World: world, User: q.User}}
-			answers := newAnswers(1 << 20)
+			answers := NewAnswers(1 << 20)
 			var a *answer
 			b.ReportAllocs()
 			for b.Loop() {

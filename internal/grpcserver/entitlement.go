@@ -20,7 +20,7 @@ type entitlementServer struct {
 	toolgrantv1.UnimplementedEntitlementServiceServer
 	store      Store
 	replica    *replica.Replica
-	answers    *answers
+	answers    *Answers
 	answered   func(bytes int, held bool)
 	watching   *semaphore.Weighted // how many watchers make their answers at a time
 	checkpoint time.Duration
@@ -165,24 +165,20 @@ func named(facts *effective.Facts, tool id.Tool) (uint, error) {
 }
 
 func withheldToProto(w effective.Withheld) *toolgrantv1.WithheldTool {
-	p := &toolgrantv1.WithheldTool{}
-	setWithheld(p, &w, surfaceToProto)
-	return p
-}
-
-// setWithheld overwrites a message, and uses its lists again.
-func setWithheld(p *toolgrantv1.WithheldTool, w *effective.Withheld, surfaceToProto func(availability.Surface) *toolgrantv1.Surface) {
-	p.ToolId = string(w.Tool)
-	p.Reason = reasonToProto(w.Reason)
-	p.Message, p.MessageZh = w.Message, w.MessageZH
-	p.MissingCapabilities = w.MissingCapabilities
-	p.GroupIds = appendStrings(p.GroupIds[:0], w.Groups)
-	p.GrantingGroupIds = appendStrings(p.GrantingGroupIds[:0], w.GrantingGroups)
-	p.ShadowedByToolId = string(w.ShadowedBy)
-	p.Surfaces = p.Surfaces[:0]
+	p := &toolgrantv1.WithheldTool{
+		ToolId:              string(w.Tool),
+		Reason:              reasonToProto(w.Reason),
+		Message:             w.Message,
+		MessageZh:           w.MessageZH,
+		MissingCapabilities: w.MissingCapabilities,
+		GroupIds:            strings(w.Groups),
+		GrantingGroupIds:    strings(w.GrantingGroups),
+		ShadowedByToolId:    string(w.ShadowedBy),
+	}
 	for _, surface := range w.Surfaces {
 		p.Surfaces = append(p.Surfaces, surfaceToProto(surface))
 	}
+	return p
 }
 
 func reasonToProto(r effective.Reason) toolgrantv1.WithheldReason {

@@ -64,7 +64,7 @@ func BenchmarkResolveToolsHeld(b *testing.B) {
 		{"with metrics", append([]grpc.UnaryServerInterceptor{metrics.CountUnary}, own...), metrics.Answered},
 	} {
 		b.Run(variant.name, func(b *testing.B) {
-			server := &entitlementServer{store: store, replica: memory, answers: newAnswers(1 << 20), answered: variant.answered, now: time.Now}
+			server := &entitlementServer{store: store, replica: memory, answers: NewAnswers(1 << 20), answered: variant.answered, now: time.Now}
 			asked := &toolgrantv1.ResolveToolsRequest{ChatId: "chat", UserId: "u",
 				Surface: &toolgrantv1.Surface{Kind: &toolgrantv1.Surface_Web{Web: &toolgrantv1.Web{}}}}
 			decode := func(request any) error {

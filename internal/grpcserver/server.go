@@ -59,8 +59,8 @@ type Options struct {
 	Store   Store
 	Replica *replica.Replica
 	Logger  *slog.Logger
-	// AnswerBytes bounds the cache of encoded answers.
-	AnswerBytes uint64
+	// Answers is the cache of encoded answers.
+	Answers *Answers
 	// CheckpointInterval is how often a stream on which nothing happens says so.
 	CheckpointInterval time.Duration
 	// CallTimeout ends calls that take longer; 0: only their callers do.
@@ -92,14 +92,13 @@ func New(o Options) *grpc.Server {
 		// or taken by watchers, gRPC starts others.
 		grpc.NumStreamWorkers(256),
 		// Watchers are many and mostly idle: connections hold little memory, and those whose peers are gone end.
-		grpc.SharedWriteBuffer(true),
 		grpc.ReadBufferSize(8<<10),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.ChainUnaryInterceptor(limit(o.CallTimeout), translateErrors(o.Logger), validate(validator)),
 		grpc.ChainStreamInterceptor(translateStreamErrors(o.Logger), validateStream(validator)),
 	)...)
-	s.RegisterService(entitlementDesc(), &entitlementServer{store: o.Store, replica: o.Replica, answers: newAnswers(o.AnswerBytes), answered: o.Answered,
+	s.RegisterService(entitlementDesc(), &entitlementServer{store: o.Store, replica: o.Replica, answers: o.Answers, answered: o.Answered,
 		watching: semaphore.NewWeighted(int64(runtime.GOMAXPROCS(0))), checkpoint: o.CheckpointInterval, now: o.Now})
 	toolgrantv1.RegisterChatServiceServer(s, &chatServer{store: o.Store})
 	b := &backend{store: o.Store, validator: validator}

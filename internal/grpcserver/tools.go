@@ -7,15 +7,11 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
-	"github.com/toolgrant/toolgrant/internal/availability"
 	"github.com/toolgrant/toolgrant/internal/catalog"
 	"github.com/toolgrant/toolgrant/internal/effective"
 )
 
-var (
-	toolsField    = numberOf(&toolgrantv1.ResolveToolsResponse{}, "tools")
-	withheldField = numberOf(&toolgrantv1.ResolveToolsResponse{}, "withheld")
-)
+var toolsField = numberOf(&toolgrantv1.ResolveToolsResponse{}, "tools")
 
 // canonical encodes equal messages alike, so that watchers see what is equal.
 var canonical = proto.MarshalOptions{Deterministic: true}
@@ -75,28 +71,6 @@ func (t *encodedTools) appendTools(body []byte, a *effective.Answer, view toolgr
 		body = protowire.AppendTag(body, toolsField, protowire.BytesType)
 		body = protowire.AppendVarint(body, uint64(len(fixed)+len(own)))
 		body = append(append(body, fixed...), own...)
-	}
-	return body, nil
-}
-
-// appendWithheld encodes what is withheld as its field withheld. One message serves for all, and one for each
-// surface.
-func appendWithheld(body []byte, a *effective.Answer) (_ []byte, err error) {
-	p := &toolgrantv1.WithheldTool{}
-	surfaces := map[availability.Surface]*toolgrantv1.Surface{}
-	surface := func(s availability.Surface) *toolgrantv1.Surface {
-		if surfaces[s] == nil {
-			surfaces[s] = surfaceToProto(s)
-		}
-		return surfaces[s]
-	}
-	var own []byte
-	for w := range a.Withheld() {
-		setWithheld(p, &w, surface)
-		if own, err = canonical.MarshalAppend(own[:0], p); err != nil {
-			return nil, err
-		}
-		body = protowire.AppendBytes(protowire.AppendTag(body, withheldField, protowire.BytesType), own)
 	}
 	return body, nil
 }

@@ -27,3 +27,19 @@ func (a *answers) count(bytes int, held bool) {
 	}
 	a.bytes.Observe(float64(bytes))
 }
+
+// WatchAnswers reads the metrics of the cache of answers off its size.
+func (m *Metrics) WatchAnswers(size func() (entries int, bytes, evictions uint64)) {
+	type s struct {
+		entries          int
+		bytes, evictions uint64
+	}
+	m.registry.MustRegister(readings[s]{func() (now s) { now.entries, now.bytes, now.evictions = size(); return now }, []reading[s]{
+		gauge("answer_cache_entries", "Encoded answers in memory.",
+			func(s s) float64 { return float64(s.entries) }),
+		gauge("answer_cache_bytes", "Memory of the encoded answers in memory, as estimated. At most half of cache_bytes.",
+			func(s s) float64 { return float64(s.bytes) }),
+		counter("answer_cache_evictions_total", "Answers dropped for lack of room. If this grows as fast as made answers, cache_bytes is too small for those who are active.",
+			func(s s) float64 { return float64(s.evictions) }),
+	}})
+}

@@ -76,7 +76,7 @@ func Start(t testing.TB, url string, o Options) *Node {
 	if !o.Forgetful {
 		store.OnCommit(func(ctx context.Context) { _ = memory.CatchUp(ctx) })
 	}
-	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Logger: logger, AnswerBytes: cacheBytes,
+	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Logger: logger, Answers: grpcserver.NewAnswers(cacheBytes),
 		CheckpointInterval: o.CheckpointInterval, ServerOptions: o.ServerOptions, Now: o.Now})
 	listener, err := net.Listen("tcp", o.Address)
 	if err != nil {
