@@ -69,6 +69,7 @@ type Ledger struct {
 	client  redis.UniversalClient
 	prefix  string
 	timeout time.Duration // of a command
+	scripts *scripts
 }
 
 // NewLedger is for the nodes of a database, which the number identifies. The timeout bounds each command, of which
@@ -76,7 +77,7 @@ type Ledger struct {
 // and EVAL, EVALSHA, GET, SET, DEL, TIME, PEXPIREAT, HGET, HMGET, HSET, HDEL, HINCRBY, ZADD, ZREM, ZRANGE,
 // ZRANGEBYSCORE, ZREMRANGEBYRANK.
 func NewLedger(client redis.UniversalClient, database uint64, timeout time.Duration) *Ledger {
-	return &Ledger{client: client, prefix: fmt.Sprintf("toolgrant:%016x:", database), timeout: timeout}
+	return &Ledger{client: client, prefix: fmt.Sprintf("toolgrant:%016x:", database), timeout: timeout, scripts: ledgerScripts}
 }
 
 // Take consumes or reserves. A rule for calls at a time must have a place free for what is consumed, which does not
@@ -130,7 +131,7 @@ func (l *Ledger) claim(ctx context.Context, index string, user id.User) (owner i
 }
 
 func (l *Ledger) take(ctx context.Context, operation quota.Operation, record string) (quota.Decision, error) {
-	call := l.call(takeScript, operation.User, "o:"+operation.ID, len(operation.Rules))
+	call := l.call(l.scripts.take, operation.User, "o:"+operation.ID, len(operation.Rules))
 	call.argue(fingerprint(operation), operation.Lease.Milliseconds(), remembered.Milliseconds(), operation.ID, record)
 	for i := range operation.Rules {
 		rule := &operation.Rules[i]
@@ -177,7 +178,7 @@ func (l *Ledger) settle(ctx context.Context, operation string, how func(*reserva
 	if err != nil {
 		return quota.Decision{}, err
 	}
-	call := l.call(settleScript, id.User(user), "o:"+operation, 0)
+	call := l.call(l.scripts.settle, id.User(user), "o:"+operation, 0)
 	text := ""
 	if user != "" {
 		if text, err = l.get(ctx, call.keys[0]); err != nil {
@@ -228,12 +229,12 @@ func (l *Ledger) get(ctx context.Context, key string) (value string, err error) 
 
 // States tells how rules stand for a user, in one round trip.
 func (l *Ledger) States(ctx context.Context, user id.User, rules []quota.Limited) ([]quota.State, error) {
-	return l.look(ctx, statesScript, user, rules)
+	return l.look(ctx, l.scripts.states, user, rules)
 }
 
 // Reset forgets what was used. What is held stays held.
 func (l *Ledger) Reset(ctx context.Context, user id.User, rule quota.Limited) (quota.State, error) {
-	states, err := l.look(ctx, resetScript, user, []quota.Limited{rule})
+	states, err := l.look(ctx, l.scripts.reset, user, []quota.Limited{rule})
 	if err != nil {
 		return quota.State{}, err
 	}

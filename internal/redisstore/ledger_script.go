@@ -35,15 +35,15 @@ type script struct {
 	own int
 }
 
-var (
-	takeScript   = newScript(takeText, 5)
-	settleScript = newScript(settleText, 4)
-	statesScript = newScript(statesText, 0)
-	resetScript  = newScript(resetText, 0)
-)
+type scripts struct{ take, settle, states, reset *script }
 
-func newScript(text string, own int) *script {
-	return &script{redis.NewScript(fmt.Sprintf("local FIRST = %d\n", own+1) + countersText + text), own}
+var ledgerScripts = newScripts(countersText)
+
+func newScripts(counters string) *scripts {
+	begin := func(text string, own int) *script {
+		return &script{redis.NewScript(fmt.Sprintf("local FIRST = %d\n", own+1) + counters + text), own}
+	}
+	return &scripts{begin(takeText, 5), begin(settleText, 4), begin(statesText, 0), begin(resetText, 0)}
 }
 
 // status is what a script answers first.
@@ -96,10 +96,13 @@ func (c *call) rule(r *quota.Limited, units, cost int64) {
 	case "s":
 		window = r.Window.Fixed.Milliseconds()
 	case "b":
-		window = strconv.FormatFloat(r.Window.TokenBucket.RefillPerSecond, 'g', -1, 64)
+		window = decimal(r.Window.TokenBucket.RefillPerSecond)
 	}
 	c.argue(kind, r.Own, units, cost, flag(r.Shadow), flag(r.OnAbandoned == quota.AbandonedCharge), window, 0, 0, 0)
 }
+
+// decimal has no exponent: miniredis's Lua reads none that is negative.
+func decimal(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
 func flag(set bool) int {
 	if set {
@@ -117,7 +120,7 @@ func shapeOf(r *quota.Rule) (kind, shape string) {
 	case w.Calendar != nil:
 		return "c", unit + "c" + string(w.Calendar.Period) + "@" + w.Calendar.Zone
 	case w.TokenBucket != nil:
-		return "b", unit + "b" + strconv.FormatFloat(w.TokenBucket.RefillPerSecond, 'g', -1, 64)
+		return "b", unit + "b" + decimal(w.TokenBucket.RefillPerSecond)
 	default:
 		return "s", unit + "s" + strconv.FormatInt(w.Fixed.Milliseconds(), 10)
 	}
