@@ -129,7 +129,10 @@ func must(t testing.TB) func(quota.Decision, error) quota.Decision {
 	}
 }
 
-func wantFault(t testing.TB, err error, reason fault.Reason) {
+func wantFault(t interface {
+	Errorf(string, ...any)
+	Helper()
+}, err error, reason fault.Reason) {
 	t.Helper()
 	if f, ok := fault.As(err); !ok || f.Reason != reason {
 		t.Errorf("got %v, want %s", err, reason)

@@ -174,7 +174,22 @@ end
 
 function bucket.reset(c) return refilledBy(c, 1) end
 
-function bucket.back(c, at, units) return at + ceil(units * 1000 / c.w1) end
+-- When the units fit, having lived through the ends of the leases.
+function bucket.wait(c, ends)
+	local b, held, after = {w1 = c.w1, anchor = c.anchor, taken = c.taken}, c.held, ms
+	for i = 1, #ends + 1 do
+		local room, lease = c.limit - held - c.units, ends[i]
+		if room >= 0 then
+			local at = max(after, ceil((b.anchor + max(0, b.taken - room) * 1000000 / b.w1) / 1000))
+			if not lease or at < lease.at then return at end
+		end
+		if not lease then break end
+		bucket.advance(b, lease.at * 1000)
+		held, after = held - lease.units, lease.at
+		if c.keep then bucket.charge(b, lease.units) end
+	end
+	return after
+end
 
 function bucket.length(c) return ceil(max(c.limit, c.held) * 1000 / c.w1) end
 
@@ -262,29 +277,23 @@ end
 -- for never. The counter must have been saved. Of many leases, it looks at the first hundred.
 local function wait(c)
 	if c.units > c.limit then return -1 end
-	local over = c.used + c.held + c.units - c.limit
-	local events = c.w.returns and c.w.returns(c) or {}
-	if c.held > 0 then
-		local leases = redis.call('ZRANGE', c.leases, 0, 99, 'WITHSCORES')
-		for i = 1, #leases, 2 do
-			local units, at = number(string.match(leases[i], '^%d+')), number(leases[i + 1])
-			if c.keep and c.w.back then at = c.w.back(c, at, units) end
-			events[#events + 1] = {at = at, units = units}
-		end
+	local leases = c.held > 0 and redis.call('ZRANGE', c.leases, 0, 99, 'WITHSCORES') or {}
+	local ends = {}
+	for i = 1, #leases, 2 do
+		ends[#ends + 1] = {at = number(leases[i + 1]), units = number(string.match(leases[i], '^%d+'))}
+	end
+	if c.w.wait then return c.w.wait(c, ends) - ms end
+	local over, events, after = c.used + c.held + c.units - c.limit, c.w.returns(c), ms
+	for _, lease in ipairs(ends) do
+		if c.keep then lease.at = c.w.back(c, lease.at) end
+		events[#events + 1] = lease
 	end
 	table.sort(events, function(a, b) return a.at < b.at end)
-	local after = ms
 	for _, event in ipairs(events) do
-		if c.kind == 'b' then -- which refills meanwhile
-			local at = refilledBy(c, over)
-			if over <= c.used and at <= event.at then return max(at, after) - ms end
-		end
 		over, after = over - event.units, event.at
-		local more = c.kind == 'b' and min(c.used, refilled(c, event.at * 1000) - refilled(c, us)) or 0
-		if over <= more then return after - ms end
+		if over <= 0 then break end
 	end
-	if c.kind == 'b' and over <= c.used then return max(refilledBy(c, over), after) - ms end
-	return max(after - ms, 1000)
+	return after - ms
 end
 
 -- states are the answers' part about rules: five numbers of each.
