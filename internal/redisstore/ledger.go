@@ -24,9 +24,11 @@ const (
 var _ quota.Ledger = (*Ledger)(nil)
 
 // Ledger keeps the counters of USER rules in Redis: every rule that it is given counts its user's units only.
-// Rules of other scopes are decided in front of it, from a node's memory (NODE) and from slices that nodes
-// lease (SYSTEM): they are taken first, because giving back to them costs nothing, and given back when the
-// Ledger denies. Until it has answered nobody can see what was taken there, so that all or nothing holds.
+// Rules of other scopes will be decided in front of it, and in this order: NODE in the node's memory, SYSTEM from the
+// slice that the node leased, both without asking anybody, then USER here. If one denies, what was taken before it is
+// given back, last first; the Ledger, being last, never has to. Meanwhile others may be denied what is given back, but
+// nobody is admitted over a limit. If the Ledger's answer is lost, the caller repeats the operation, and what was
+// taken in front stays taken as long as that is possible.
 //
 // # What is in Redis
 //

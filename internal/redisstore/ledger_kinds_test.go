@@ -317,3 +317,39 @@ func TestLedgerKeysExpire(t *testing.T) {
 		}
 	})
 }
+
+// One script settles a thousand abandoned reservations at most; the others are held until the next.
+func TestLedgerSettlesManyAbandoned(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *suite) {
+		rule := charged(limited("r", quota.UnitCalls, 10_000, fixed(time.Hour)))
+		for i := range 1200 {
+			s.reserve(numbered("a", i), 1, time.Second, rule)
+		}
+		s.advance(time.Minute)
+		s.want(rule, 1000, 200)
+		s.consume("b", 1, rule)
+		s.want(rule, 1201, 0)
+		s.consume("c", 1, rule)
+		s.want(rule, 1202, 0)
+	})
+}
+
+// The clock of a Redis that took over may be behind: nothing that was used comes back early.
+func TestLedgerClockGoesBack(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *suite) {
+		s.advance(12 * time.Hour)
+		rules := []quota.Limited{limited("a", quota.UnitCalls, 10, fixed(time.Minute)), limited("b", quota.UnitCalls, 10, daily("")),
+			limited("c", quota.UnitCalls, 10, bucketOf(0.1))}
+		s.consume("1", 5, rules...)
+		s.advance(-25 * time.Hour)
+		if d := s.consume("2", 6, rules...); d.Admitted || len(d.Denied) != 3 {
+			t.Errorf("%+v", d)
+		}
+		if !s.consume("2", 5, rules...).Admitted {
+			t.Error("denied within the limits")
+		}
+		s.advance(27 * time.Hour)
+		s.want(rules[0], 0, 0)
+		s.want(rules[2], 0, 0)
+	})
+}

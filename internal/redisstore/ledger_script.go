@@ -2,7 +2,7 @@ package redisstore
 
 import (
 	"context"
-	_ "embed" // the scripts
+	"embed"
 	"fmt"
 	"strconv"
 	"strings"
@@ -14,22 +14,10 @@ import (
 	"github.com/toolgrant/toolgrant/internal/quota"
 )
 
-//go:embed lua/counters.lua
-var countersText string
+//go:embed lua
+var lua embed.FS
 
-//go:embed lua/take.lua
-var takeText string
-
-//go:embed lua/settle.lua
-var settleText string
-
-//go:embed lua/states.lua
-var statesText string
-
-//go:embed lua/reset.lua
-var resetText string
-
-// script is one that begins with counters.lua and has arguments of its own before the rules'.
+// script is one that has so many arguments of its own before the rules'.
 type script struct {
 	*redis.Script
 	own int
@@ -37,13 +25,26 @@ type script struct {
 
 type scripts struct{ take, settle, states, reset *script }
 
-var ledgerScripts = newScripts(countersText)
+var ledgerScripts = newScripts(commonText())
 
-func newScripts(counters string) *scripts {
-	begin := func(text string, own int) *script {
-		return &script{redis.NewScript(fmt.Sprintf("local FIRST = %d\n", own+1) + counters + text), own}
+// commonText is what all scripts begin with.
+func commonText() string {
+	return text("clock") + text("sliding") + text("calendar") + text("bucket") + text("places") + text("counters")
+}
+
+func newScripts(common string) *scripts {
+	begin := func(name string, own int) *script {
+		return &script{redis.NewScript(fmt.Sprintf("local FIRST = %d\n", own+1) + common + text(name)), own}
 	}
-	return &scripts{begin(takeText, 5), begin(settleText, 4), begin(statesText, 0), begin(resetText, 0)}
+	return &scripts{begin("take", 5), begin("settle", 4), begin("states", 0), begin("reset", 0)}
+}
+
+func text(name string) string {
+	content, err := lua.ReadFile("lua/" + name + ".lua")
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	return string(content)
 }
 
 // status is what a script answers first.

@@ -34,7 +34,7 @@ func onBoth(t *testing.T, test func(t *testing.T, s *suite)) {
 func onRedis(t testing.TB) *suite {
 	client := openFor(t, testkit.Redis(t))
 	s := newSuite(t, client)
-	s.scripts = newScripts(strings.Replace(countersText, "redis.call('TIME')", "redis.call('HMGET', 'clock', 's', 'us')", 1))
+	s.scripts = newScripts(strings.Replace(commonText(), "redis.call('TIME')", "redis.call('HMGET', 'clock', 's', 'us')", 1))
 	s.clock = func(at time.Time) {
 		if err := client.HSet(testkit.Context(t), "clock", "s", at.Unix(), "us", at.Nanosecond()/1000).Err(); err != nil {
 			t.Fatal(err)
