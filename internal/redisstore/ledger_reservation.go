@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -103,7 +104,10 @@ func (r *reservedRule) cost(mode string, tokens int64) int64 {
 // fingerprint tells operations of another content under the same id apart. Rules are not part of it: they may change
 // while a caller repeats.
 func fingerprint(operation quota.Operation) string {
-	text := fmt.Sprint(operation.Tool, " ", operation.Cost.Calls, " ", operation.Cost.Tokens, " ", operation.Lease.Milliseconds())
-	sum := sha256.Sum256([]byte(text))
+	text := append(make([]byte, 0, 256), operation.Tool...)
+	for _, n := range []int64{operation.Cost.Calls, operation.Cost.Tokens, operation.Lease.Milliseconds()} {
+		text = strconv.AppendInt(append(text, ' '), n, 10)
+	}
+	sum := sha256.Sum256(text)
 	return base64.RawURLEncoding.EncodeToString(sum[:12])
 }
