@@ -36,7 +36,8 @@ type Decision struct {
 }
 
 // Ledger holds counters. Its clock decides, not its callers'. Every operation is all or nothing and can be
-// repeated: what was decided first is told again.
+// repeated: what was admitted or settled is told again, with the rules as they stand by then. What was denied charged
+// nothing, and is decided anew.
 type Ledger interface {
 	// Take consumes or reserves.
 	Take(context.Context, Operation) (Decision, error)

@@ -105,7 +105,8 @@ type State struct {
 	Held      int64
 	Remaining int64
 	Reset     time.Time // zero: nothing is used
-	// RetryAfter is how long to wait until the request that was denied could pass; only of rules that denied.
+	// RetryAfter is how long to wait until the request that was denied could pass, if nobody takes or settles
+	// anything meanwhile; only of rules that denied. Negative: it asks for more than the limit.
 	RetryAfter time.Duration
 	ByOutage   bool
 }
