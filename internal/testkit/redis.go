@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -17,7 +18,8 @@ import (
 )
 
 // Redis returns the address of an empty Redis of the test's own. It needs a
-// redis-server on the PATH, and fails the test where there is none.
+// redis-server on the PATH, or where tools/install-redis unpacks one, and fails
+// the test where there is none.
 func Redis(t testing.TB) string {
 	t.Helper()
 	return RedisServer(t).URL
@@ -28,7 +30,7 @@ func Redis(t testing.TB) string {
 // killed. Arguments are those of redis-server, for what cannot be set later.
 func RedisServer(t testing.TB, arguments ...string) *PrivateRedis {
 	t.Helper()
-	program, err := exec.LookPath("redis-server")
+	program, err := redisServer()
 	if err != nil {
 		t.Fatalf("testkit: no Redis to test with (make setup installs it): %v", err)
 	}
@@ -52,6 +54,23 @@ func RedisServer(t testing.TB, arguments ...string) *PrivateRedis {
 			t.Fatalf("testkit: %v", err)
 		}
 	}
+}
+
+// redisServer is the program.
+func redisServer() (string, error) {
+	program, missing := exec.LookPath("redis-server")
+	if missing == nil {
+		return program, nil
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", missing
+	}
+	unpacked := filepath.Join(cache, "toolgrant", "redis", "bin", "redis-server")
+	if _, err := os.Stat(unpacked); err != nil {
+		return "", missing
+	}
+	return unpacked, nil
 }
 
 // PrivateRedis is a redis-server of a test's own. It keeps no data on disk: one
