@@ -37,13 +37,12 @@ func freshnessCommand() *cobra.Command {
 			if err := f.validate(); err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(command.Context(), f.limit)
-			defer cancel()
-			report, err := f.run(ctx, command.ErrOrStderr())
+			var report *freshnessReport
+			err := within(command.Context(), f.limit, func(ctx context.Context) (err error) {
+				report, err = f.run(ctx, command.ErrOrStderr())
+				return err
+			})
 			if err != nil {
-				if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-					err = fmt.Errorf("not done within --timeout %v: %w", f.limit, err)
-				}
 				return err
 			}
 			return errors.Join(report.print(command.OutOrStdout(), f.output), report.broken())

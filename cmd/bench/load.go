@@ -34,23 +34,18 @@ func loadCommand() *cobra.Command {
 				checkDuration("--timeout", limit, time.Second, 24*time.Hour)); err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(command.Context(), limit)
-			defer cancel()
 			conns, closeAll, err := connect([]string{address}, 1)
 			if err != nil {
 				return err
 			}
 			defer closeAll()
 			l.conn, l.out, l.log = conns[0], command.OutOrStdout(), command.ErrOrStderr()
-			if databaseURL == "" {
-				err = l.overAPI(ctx)
-			} else {
-				err = l.pastServer(ctx, databaseURL)
-			}
-			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return fmt.Errorf("not done within --timeout %v: %w", limit, err)
-			}
-			return err
+			return within(command.Context(), limit, func(ctx context.Context) error {
+				if databaseURL == "" {
+					return l.overAPI(ctx)
+				}
+				return l.pastServer(ctx, databaseURL)
+			})
 		},
 	}
 	f := command.Flags()

@@ -70,6 +70,17 @@ func connect(addresses []string, count int, more ...grpc.DialOption) (conns []*g
 	return conns, closeAll, nil
 }
 
+// within does something that may take so long.
+func within(ctx context.Context, limit time.Duration, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := do(ctx)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("not done within --timeout %v: %w", limit, err)
+	}
+	return err
+}
+
 func checkAddresses(addresses ...string) error {
 	if len(addresses) == 0 {
 		return errors.New("--addr: must not be empty")

@@ -34,13 +34,12 @@ func watchCommand() *cobra.Command {
 			if err := w.validate(); err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(command.Context(), w.limit)
-			defer cancel()
-			report, err := w.run(ctx, command.ErrOrStderr())
+			var report *watchReport
+			err := within(command.Context(), w.limit, func(ctx context.Context) (err error) {
+				report, err = w.run(ctx, command.ErrOrStderr())
+				return err
+			})
 			if err != nil {
-				if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-					err = fmt.Errorf("not done within --timeout %v: %w", w.limit, err)
-				}
 				return err
 			}
 			return report.print(command.OutOrStdout(), w.output)

@@ -85,12 +85,19 @@ func (s *entitlementServer) resolveTools(ctx context.Context, r *toolgrantv1.Res
 		if err != nil {
 			return nil, err
 		}
-		answer, held, err := s.answers.of(ctx, &facts, &asked, r.GetChatId(), r.GetView())
+		var made *answer
+		held := false
+		if r.GetConsistency().GetFullyConsistent() {
+			// Its facts are of this call only, so nobody could use the answer again.
+			made, err = s.answers.make(ctx, &facts, &asked, r.GetView())
+		} else {
+			made, held, err = s.answers.of(ctx, &facts, &asked, r.GetChatId(), r.GetView())
+		}
 		if err != nil {
 			return nil, err
 		}
 		if !facts.Expired() {
-			message := answer.message(&facts)
+			message := made.message(&facts)
 			s.answered(mem.BufferSlice(message).Len(), held)
 			return message, nil
 		}

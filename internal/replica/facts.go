@@ -2,7 +2,6 @@ package replica
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/maypok86/otter/v2"
@@ -94,11 +93,7 @@ func (c *factCache) load(ctx context.Context, keys []factKey) (map[factKey]fact,
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout)
 		defer cancel()
 		facts, err := c.cache.BulkGet(ctx, keys, otter.BulkLoaderFunc[factKey, fact](c.read))
-		if errors.Is(err, context.DeadlineExceeded) {
-			err = &fault.Fault{Kind: fault.Unavailable, Reason: fault.ReasonDatabaseUnavailable,
-				Message: "the database did not answer in " + c.timeout.String(), Cause: err}
-		}
-		done <- result{facts, err}
+		done <- result{facts, timedOut(err, c.timeout)}
 	}()
 	select {
 	case r := <-done:

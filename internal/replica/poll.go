@@ -102,6 +102,15 @@ func (r *Replica) poll(ctx context.Context) {
 	}
 }
 
+// timedOut words the end of a read's own time.
+func timedOut(err error, timeout time.Duration) error {
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return &fault.Fault{Kind: fault.Unavailable, Reason: fault.ReasonDatabaseUnavailable,
+		Message: "the database did not answer in " + timeout.String(), Cause: err}
+}
+
 // refresh reads what changed since the state that is held, and publishes the next one.
 func (r *Replica) refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, r.options.Timeout)
@@ -116,11 +125,7 @@ func (r *Replica) refresh(ctx context.Context) error {
 	d, err := r.options.Source.Changes(ctx, since)
 	if err != nil {
 		r.polls.failed.Add(1)
-		if errors.Is(err, context.DeadlineExceeded) {
-			err = &fault.Fault{Kind: fault.Unavailable, Reason: fault.ReasonDatabaseUnavailable,
-				Message: "the database did not answer in " + r.options.Timeout.String(), Cause: err}
-		}
-		return err
+		return timedOut(err, r.options.Timeout)
 	}
 	next.revision, next.token, next.version, next.world = d.Revision, d.Revision.String(), d.Version, d.World
 	if before == nil || d.Lost {

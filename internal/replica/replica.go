@@ -128,8 +128,11 @@ func (r *Replica) Facts(ctx context.Context, chat id.Chat, user id.User, surface
 
 // read reads the source.
 func (r *Replica) read(ctx context.Context, chat id.Chat, user id.User, surface availability.Surface) (Facts, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.options.Timeout) // a stream has no limit of its own
+	defer cancel()
 	ctx, loading := span.Start(ctx, "load")
 	facts, err := r.options.Source.Facts(ctx, chat, user, surface)
+	err = timedOut(err, r.options.Timeout)
 	loading.End(err)
 	return Facts{Facts: facts, Token: facts.Revision.String(), FreshUntil: time.Now().Add(r.options.MaxStaleness)}, err
 }
@@ -155,8 +158,12 @@ func (r *Replica) stateFor(ctx context.Context, c Consistency) (s *state, stale 
 			s = r.state.Load()
 		}
 	}
-	if c.AtLeastAsFresh == "" || c.AtLeastAsFresh == s.token || revision.Require(c.AtLeastAsFresh, s.revision) == nil {
+	if c.AtLeastAsFresh == "" || c.AtLeastAsFresh == s.token {
 		return s, stale, nil
+	}
+	err = revision.Require(c.AtLeastAsFresh, s.revision)
+	if f, ok := fault.As(err); !ok || f.Kind != fault.OutOfRange {
+		return s, stale, err // it is included, or no poll would make it so
 	}
 	if err := r.ask(ctx); err != nil {
 		return nil, false, err
