@@ -79,6 +79,42 @@ warning: standard input:6:49: tools[0].name: some model providers accept at most
 	}
 }
 
+func TestApplyShowsWhatChangesInParts(t *testing.T) {
+	o := serve(t)
+	o.run(t, world, "apply", "-f", "-")
+	o.expect(t, `
+~ users ann
+    memberships[premium].expire_time: "2030-01-01T00:00:00Z" → "2031-01-01T00:00:00Z"
+~ tools weather
+    quotas: + {"limit":10,"on_abandoned":"GIVE_BACK","on_outage":"DENY","quota_id":"a","scope":"USER","shadow":false,"unit":"CALLS","warn_at":0.8,"window":{"fixed":"60s"}}
+    quotas: + {"limit":2,"on_abandoned":"GIVE_BACK","on_outage":"DENY","quota_id":"b","scope":"NODE","shadow":false,"unit":"CONCURRENT_CALLS","warn_at":0.8}
+0 created, 2 updated, 0 deleted`, rules(`{quota_id: a, scope: QUOTA_SCOPE_USER, unit: QUOTA_UNIT_CALLS, limit: 10, window: {fixed: 60s}},
+      {quota_id: b, scope: QUOTA_SCOPE_NODE, unit: QUOTA_UNIT_CONCURRENT_CALLS, limit: 2}`, "2031"), "apply", "-f", "-")
+	o.expect(t, `
+~ tools weather
+    quotas[a].limit: 10 → 20
+    quotas[a].window.calendar: unset → {"period":"MONTH","time_zone":"Asia/Shanghai"}
+    quotas[a].window.fixed: "60s" → unset
+    quotas: - {"limit":2,"on_abandoned":"GIVE_BACK","on_outage":"DENY","quota_id":"b","scope":"NODE","shadow":false,"unit":"CONCURRENT_CALLS","warn_at":0.8}
+0 created, 1 updated, 0 deleted`, rules(`{quota_id: a, scope: QUOTA_SCOPE_USER, unit: QUOTA_UNIT_CALLS, limit: 20,
+      window: {calendar: {period: CALENDAR_PERIOD_MONTH, time_zone: Asia/Shanghai}}}`, "2031"), "apply", "-f", "-")
+	for _, format := range formats {
+		o.expect(t, "nothing to change", o.run(t, "", "export", "-o", format), "apply", "-f", "-", "--prune")
+	}
+	if out := o.run(t, "", "get", "tool", "weather"); !strings.Contains(out, "QUOTAS") || !strings.Contains(out, "│ a      │") {
+		t.Errorf("got %s", out)
+	}
+	_, err := o.try(rules(`{quota_id: a, scope: QUOTA_SCOPE_USER, unit: QUOTA_UNIT_CALLS, limit: 20,
+      window: {calendar: {period: CALENDAR_PERIOD_MONTH, time_zone: Asia/Peking}}}`, "2031"), "apply", "-f", "-")
+	same(t, explainError(err), `the request breaks rules
+standard input:14:69: tools[1].quotas[0].window.calendar.time_zone: no such time zone "Asia/Peking"`)
+}
+
+// rules is the world with quotas of the weather, and another year for Ann's membership to end.
+func rules(quotas, year string) string {
+	return strings.NewReplacer("    keywords: [rain, sun]", "    keywords: [rain, sun]\n    quotas: ["+quotas+"]", "2030", year).Replace(world)
+}
+
 func TestApplyingAnExportChangesNothing(t *testing.T) {
 	o := serve(t)
 	o.run(t, world+`  - {user_id: "007", devices: [{device_id: "1e3", device_type_id: phone}]}

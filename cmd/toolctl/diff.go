@@ -95,8 +95,39 @@ func union(a, b map[string]any) map[string]any {
 	return all
 }
 
+// partIDs names the parts of objects: in these lists an item that changes is still the same.
+var partIDs = map[string]string{"quotas": "quota_id", "devices": "device_id", "memberships": "group_id"}
+
+// partsDifference shows which parts come and go, as a whole, and what changes in the others.
+func partsDifference(field, idField string, before, after []any) []string {
+	byID := func(list []any) map[string]any {
+		parts := map[string]any{}
+		for _, item := range list {
+			part, _ := item.(map[string]any)
+			parts[fmt.Sprint(part[idField])] = item
+		}
+		return parts
+	}
+	old, wanted := byID(before), byID(after)
+	var lines []string
+	for _, id := range slices.Sorted(maps.Keys(union(old, wanted))) {
+		switch was, is := old[id], wanted[id]; {
+		case was == nil:
+			lines = append(lines, field+": + "+show(is))
+		case is == nil:
+			lines = append(lines, field+": - "+show(was))
+		case show(was) != show(is):
+			lines = append(lines, difference(field+"["+id+"]", was, is)...)
+		}
+	}
+	return lines
+}
+
 // listDifference shows what a list loses and gains; equal items are counted.
 func listDifference(field string, before, after []any) []string {
+	if idField, ok := partIDs[field]; ok {
+		return partsDifference(field, idField, before, after)
+	}
 	count := map[string]int{}
 	for _, item := range after {
 		count[show(item)]++

@@ -29,9 +29,9 @@ type kind struct {
 
 var kinds = []kind{
 	{name: "tool-types", short: []string{"tt"}, service: "CatalogService", noun: "ToolType", id: []string{"tool_type_id"},
-		columns: []string{"tool_type_id", "title", "source", "mcp_server_id", "disabled"}},
+		columns: []string{"tool_type_id", "title", "source", "mcp_server_id", "disabled", "quotas"}},
 	{name: "tools", short: []string{"t"}, service: "CatalogService", noun: "Tool", id: []string{"tool_id"},
-		columns: []string{"tool_id", "tool_type_id", "name", "title", "status", "core", "risk", "owner_user_id"}},
+		columns: []string{"tool_id", "tool_type_id", "name", "title", "status", "core", "risk", "owner_user_id", "quotas"}},
 	{name: "mcp-servers", short: []string{"mcp"}, service: "CatalogService", noun: "McpServer", id: []string{"mcp_server_id"},
 		columns: []string{"mcp_server_id", "title", "transport", "endpoint", "priority"}},
 	{name: "device-types", short: []string{"dt"}, service: "AvailabilityService", noun: "DeviceType", id: []string{"device_type_id"},

@@ -10,6 +10,7 @@ import (
 	"github.com/toolgrant/toolgrant/internal/availability"
 	"github.com/toolgrant/toolgrant/internal/catalog"
 	"github.com/toolgrant/toolgrant/internal/effective"
+	"github.com/toolgrant/toolgrant/internal/quota"
 )
 
 // Manifest is the administered world, or a part of it.
@@ -77,8 +78,12 @@ type FieldChange struct{ Field, Before, After string }
 // Canonicalize brings what has no order into that in which storage returns it, so that equal manifests look
 // equal. It changes no list in place.
 func (m *Manifest) Canonicalize() {
+	for i := range m.ToolTypes {
+		m.ToolTypes[i].Quotas = byID(m.ToolTypes[i].Quotas)
+	}
 	for i := range m.Tools {
 		m.Tools[i].Related = sorted(m.Tools[i].Related)
+		m.Tools[i].Quotas = byID(m.Tools[i].Quotas)
 	}
 	for i := range m.DeviceTypes {
 		m.DeviceTypes[i].Tools = sorted(m.DeviceTypes[i].Tools)
@@ -102,6 +107,10 @@ func (m *Manifest) Canonicalize() {
 }
 
 func sorted[T cmp.Ordered](list []T) []T { return slices.Sorted(slices.Values(list)) }
+
+func byID(rules []quota.Rule) []quota.Rule {
+	return slices.SortedFunc(slices.Values(rules), func(a, b quota.Rule) int { return cmp.Compare(a.ID, b.ID) })
+}
 
 // instant drops the time zone; the zero time stays zero.
 func instant(t time.Time) time.Time {

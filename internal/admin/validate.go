@@ -92,6 +92,7 @@ func validate(stored Manifest, e Edit, gone map[Ref]bool, referrers []Referrer) 
 	for i, o := range e.DefaultAvatars {
 		w.checkDefault(at(SectionDefaultAvatars, i), o)
 	}
+	w.checkQuotas(stored, e)
 	owners := deviceOwners(stored, e, gone)
 	for i, o := range e.Users {
 		w.checkUser(at(SectionUsers, i), o, owners)

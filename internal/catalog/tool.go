@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/toolgrant/toolgrant/internal/id"
+	"github.com/toolgrant/toolgrant/internal/quota"
 )
 
 // Source is where the code of a tool type runs.
@@ -50,6 +51,8 @@ type ToolType struct {
 	ConfigSchema json.RawMessage `json:"config_schema"`
 	InputSchema  json.RawMessage `json:"input_schema"`
 	Disabled     bool            `json:"disabled"` // the kill switch
+	// Quotas count the calls of all tools of the type together.
+	Quotas []quota.Rule `json:"quotas"`
 }
 
 // LocalizedText is a title and a description in one language.
@@ -79,6 +82,7 @@ type Tool struct {
 	Examples             []string                 `json:"examples"`
 	Localized            map[string]LocalizedText `json:"localized"` // by BCP 47 tag
 	Related              []id.Tool                `json:"related_tool_ids"`
+	Quotas               []quota.Rule             `json:"quotas"` // besides the type's
 }
 
 // TitleIn returns what people call the tool in a language: the localized title, else the title, else the

@@ -46,6 +46,8 @@ const (
 	ReasonDatabaseUnavailable Reason = "DATABASE_UNAVAILABLE"
 	ReasonInternal            Reason = "INTERNAL"
 	ReasonTooLarge            Reason = "TOO_LARGE"
+	ReasonOperationSettled    Reason = "OPERATION_SETTLED"
+	ReasonCountersUnavailable Reason = "COUNTERS_UNAVAILABLE"
 )
 
 // Violation is one field at fault and the rule that it breaks.

@@ -20,7 +20,7 @@ var toolTypes = kind[*toolgrantv1.ToolType, catalog.ToolType]{
 		return catalog.ToolType{ID: id.ToolType(t.GetToolTypeId()), Title: t.GetTitle(),
 			Source: catalog.Source(gostrings.TrimPrefix(t.GetSource().String(), "TOOL_SOURCE_")), ToolClass: t.GetToolClass(),
 			MCPServer: id.MCPServer(t.GetMcpServerId()), ConfigSchema: jsonFromStruct(t.GetConfigSchema()),
-			InputSchema: jsonFromStruct(t.GetInputSchema()), Disabled: t.GetDisabled()}
+			InputSchema: jsonFromStruct(t.GetInputSchema()), Disabled: t.GetDisabled(), Quotas: quotasFromProto(t.GetQuotas())}
 	},
 	toProto: func(t catalog.ToolType) (*toolgrantv1.ToolType, error) {
 		configSchema, err := structFromJSON(t.ConfigSchema)
@@ -33,7 +33,7 @@ var toolTypes = kind[*toolgrantv1.ToolType, catalog.ToolType]{
 		}
 		return &toolgrantv1.ToolType{ToolTypeId: string(t.ID), Title: t.Title, Source: sourceToProto(t.Source),
 			ToolClass: t.ToolClass, McpServerId: string(t.MCPServer), ConfigSchema: configSchema, InputSchema: inputSchema,
-			Disabled: t.Disabled}, nil
+			Disabled: t.Disabled, Quotas: quotasToProto(t.Quotas)}, nil
 	},
 }
 
@@ -57,7 +57,8 @@ func toolFromProto(t *toolgrantv1.Tool) catalog.Tool {
 		Description: t.GetDescription(), Prompt: t.GetPrompt(), Category: t.GetCategory(), Config: jsonFromStruct(t.GetConfig()),
 		Status: catalog.StatusActive, Core: t.GetCore(), Precedence: t.GetPrecedence(), Risk: catalog.RiskLow,
 		RequiredCapabilities: t.GetRequiredCapabilities(), Owner: id.User(t.GetOwnerUserId()), Keywords: t.GetKeywords(),
-		Aliases: t.GetAliases(), Examples: t.GetExamples(), Related: ids[id.Tool](t.GetRelatedToolIds())}
+		Aliases: t.GetAliases(), Examples: t.GetExamples(), Related: ids[id.Tool](t.GetRelatedToolIds()),
+		Quotas: quotasFromProto(t.GetQuotas())}
 	if tool.Config == nil {
 		tool.Config = json.RawMessage("{}")
 	}
@@ -89,7 +90,7 @@ func toolToProto(t catalog.Tool) (*toolgrantv1.Tool, error) {
 		Status: toolgrantv1.ToolStatus(toolgrantv1.ToolStatus_value["TOOL_STATUS_"+string(t.Status)]), Core: t.Core,
 		Precedence: t.Precedence, Risk: riskToProto(t.Risk), RequiredCapabilities: t.RequiredCapabilities,
 		OwnerUserId: string(t.Owner), Keywords: t.Keywords, Aliases: t.Aliases, Examples: t.Examples,
-		RelatedToolIds: strings(t.Related)}
+		RelatedToolIds: strings(t.Related), Quotas: quotasToProto(t.Quotas)}
 	for tag, text := range t.Localized {
 		if tool.Localized == nil {
 			tool.Localized = map[string]*toolgrantv1.LocalizedText{}

@@ -21,6 +21,8 @@ type (
 	Avatar string
 	// Chat names a conversation.
 	Chat string
+	// Quota names a rule about how often tools may be called.
+	Quota string
 )
 
 // MaxBytes is how long an identifier may be.

@@ -56,23 +56,34 @@ func refresh[T any](ctx context.Context, tx db.DBTX, since changes, kind string,
 }
 
 func (s *Store) toolTypes(ctx context.Context, tx db.DBTX, every bool, ids []string) (list []catalog.ToolType, err error) {
+	quotas, err := s.queries.ListToolTypeQuotas(ctx, tx, db.ListToolTypeQuotasParams{Every: every, Ids: ids})
+	if err != nil {
+		return nil, err
+	}
+	rules := quotasByOwner(quotas, func(q db.Quota) *string { return q.ToolTypeID })
 	rows, err := s.queries.ListToolTypes(ctx, tx, db.ListToolTypesParams{Every: every, Ids: ids})
 	for _, t := range rows {
 		list = append(list, catalog.ToolType{ID: id.ToolType(t.ToolTypeID), Title: t.Title,
 			Source: catalog.Source(t.Source), ToolClass: t.ToolClass, MCPServer: id.MCPServer(orEmpty(t.McpServerID)),
-			ConfigSchema: t.ConfigSchema, InputSchema: t.InputSchema, Disabled: t.Disabled})
+			ConfigSchema: t.ConfigSchema, InputSchema: t.InputSchema, Disabled: t.Disabled, Quotas: rules[t.ToolTypeID]})
 	}
 	return list, err
 }
 
 func (s *Store) tools(ctx context.Context, tx db.DBTX, every bool, ids []string) (list []catalog.Tool, err error) {
+	quotas, err := s.queries.ListToolQuotas(ctx, tx, db.ListToolQuotasParams{Every: every, Ids: ids})
+	if err != nil {
+		return nil, err
+	}
+	rules := quotasByOwner(quotas, func(q db.Quota) *string { return q.ToolID })
 	rows, err := s.queries.ListTools(ctx, tx, db.ListToolsParams{Every: every, Ids: ids})
 	for _, t := range rows {
 		tool := catalog.Tool{ID: id.Tool(t.ToolID), Type: id.ToolType(t.ToolTypeID), Name: t.Name, Title: t.Title,
 			Description: t.Description, Prompt: t.Prompt, Category: t.Category, Config: t.Config,
 			Status: catalog.Status(t.Status), Core: t.Core, Precedence: t.Precedence, Risk: catalog.Risk(t.Risk),
 			RequiredCapabilities: t.RequiredCapabilities, Owner: id.User(orEmpty(t.OwnerUserID)), Keywords: t.Keywords,
-			Aliases: t.Aliases, Examples: t.Examples, Related: as[id.Tool](t.RelatedToolIds)}
+			Aliases: t.Aliases, Examples: t.Examples, Related: as[id.Tool](t.RelatedToolIds),
+			Quotas: rules[t.ToolID]}
 		if err := json.Unmarshal(t.Localized, &tool.Localized); err != nil {
 			return nil, fmt.Errorf("tool %q: localized: %w", t.ToolID, err)
 		}

@@ -153,7 +153,7 @@ func (s *Store) usersFor(ctx context.Context, tx pgx.Tx, stored admin.Manifest, 
 }
 
 // applyChanges writes a plan: references go first, then objects are written in the plan's order, then their
-// references, when all that they refer to is there. Deletes come last, when nothing refers to their objects.
+// references and rules, when all that they refer to is there. Deletes come last, when nothing refers to their objects.
 func (s *Store) applyChanges(ctx context.Context, tx pgx.Tx, changes []admin.Change) error {
 	for _, c := range changes {
 		if c.Action != admin.ActionCreate {
@@ -173,6 +173,9 @@ func (s *Store) applyChanges(ctx context.Context, tx pgx.Tx, changes []admin.Cha
 				}
 			}
 		}
+	}
+	if err := s.dropQuotas(ctx, tx, changes); err != nil {
+		return err
 	}
 	for _, c := range changes {
 		if c.Action == admin.ActionDelete {

@@ -83,13 +83,18 @@ func (s *Store) putTool(ctx context.Context, tx pgx.Tx, t catalog.Tool) error {
 		Aliases: orNone(t.Aliases), Examples: orNone(t.Examples), Localized: localized})
 }
 
-// addReferences writes the rows by which an object refers to others, which are there now.
+// addReferences writes the rows by which an object refers to others, which are there now, and its rules.
 func (s *Store) addReferences(ctx context.Context, tx pgx.Tx, object any) error {
 	q := s.queries
 	switch o := object.(type) {
 	case availability.User:
 		return s.addUserFacts(ctx, tx, o)
+	case catalog.ToolType:
+		return s.putQuotas(ctx, tx, "", o.ID, o.Quotas)
 	case catalog.Tool:
+		if err := s.putQuotas(ctx, tx, o.ID, "", o.Quotas); err != nil {
+			return err
+		}
 		return q.AddToolRelations(ctx, tx, db.AddToolRelationsParams{ToolID: string(o.ID), RelatedToolIds: as[string](o.Related)})
 	case availability.DeviceType:
 		return q.AddDeviceTypeTools(ctx, tx, db.AddDeviceTypeToolsParams{DeviceTypeID: string(o.ID), ToolIds: as[string](o.Tools)})

@@ -62,6 +62,10 @@ const (
 	ErrorReason_ERROR_REASON_INTERNAL ErrorReason = 15
 	// RESOURCE_EXHAUSTED: the answer would be larger than a message may be.
 	ErrorReason_ERROR_REASON_TOO_LARGE ErrorReason = 16
+	// FAILED_PRECONDITION: the reservation was committed or released before.
+	ErrorReason_ERROR_REASON_OPERATION_SETTLED ErrorReason = 17
+	// UNAVAILABLE: the counters of quotas cannot be reached; try again.
+	ErrorReason_ERROR_REASON_COUNTERS_UNAVAILABLE ErrorReason = 18
 )
 
 // Enum value maps for ErrorReason.
@@ -84,6 +88,8 @@ var (
 		14: "ERROR_REASON_DATABASE_UNAVAILABLE",
 		15: "ERROR_REASON_INTERNAL",
 		16: "ERROR_REASON_TOO_LARGE",
+		17: "ERROR_REASON_OPERATION_SETTLED",
+		18: "ERROR_REASON_COUNTERS_UNAVAILABLE",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":                  0,
@@ -103,6 +109,8 @@ var (
 		"ERROR_REASON_DATABASE_UNAVAILABLE":         14,
 		"ERROR_REASON_INTERNAL":                     15,
 		"ERROR_REASON_TOO_LARGE":                    16,
+		"ERROR_REASON_OPERATION_SETTLED":            17,
+		"ERROR_REASON_COUNTERS_UNAVAILABLE":         18,
 	}
 )
 
@@ -137,7 +145,7 @@ var File_toolgrant_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x1ftoolgrant/v1/error_reason.proto\x12\ftoolgrant.v1*\xc3\x04\n" +
+	"\x1ftoolgrant/v1/error_reason.proto\x12\ftoolgrant.v1*\x8e\x05\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12\x1a\n" +
@@ -156,7 +164,9 @@ const file_toolgrant_v1_error_reason_proto_rawDesc = "" +
 	"%ERROR_REASON_REVISION_FROM_THE_FUTURE\x10\r\x12%\n" +
 	"!ERROR_REASON_DATABASE_UNAVAILABLE\x10\x0e\x12\x19\n" +
 	"\x15ERROR_REASON_INTERNAL\x10\x0f\x12\x1a\n" +
-	"\x16ERROR_REASON_TOO_LARGE\x10\x10B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
+	"\x16ERROR_REASON_TOO_LARGE\x10\x10\x12\"\n" +
+	"\x1eERROR_REASON_OPERATION_SETTLED\x10\x11\x12%\n" +
+	"!ERROR_REASON_COUNTERS_UNAVAILABLE\x10\x12B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 
 var (
 	file_toolgrant_v1_error_reason_proto_rawDescOnce sync.Once

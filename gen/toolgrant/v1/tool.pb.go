@@ -237,8 +237,10 @@ type Tool struct {
 	Localized map[string]*LocalizedText `protobuf:"bytes,19,rep,name=localized,proto3" json:"localized,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Tools often needed together with this one. They must exist, and be shared or the same owner's.
 	RelatedToolIds []string `protobuf:"bytes,20,rep,name=related_tool_ids,json=relatedToolIds,proto3" json:"related_tool_ids,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Rules about how often this tool may be called, besides its type's.
+	Quotas        []*Quota `protobuf:"bytes,21,rep,name=quotas,proto3" json:"quotas,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Tool) Reset() {
@@ -411,15 +413,22 @@ func (x *Tool) GetRelatedToolIds() []string {
 	return nil
 }
 
+func (x *Tool) GetQuotas() []*Quota {
+	if x != nil {
+		return x.Quotas
+	}
+	return nil
+}
+
 var File_toolgrant_v1_tool_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_tool_proto_rawDesc = "" +
 	"\n" +
-	"\x17toolgrant/v1/tool.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x18toolgrant/v1/rules.proto\"f\n" +
+	"\x17toolgrant/v1/tool.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x18toolgrant/v1/quota.proto\x1a\x18toolgrant/v1/rules.proto\"f\n" +
 	"\rLocalizedText\x12#\n" +
 	"\x05title\x18\x01 \x01(\tB\r\xbaH\n" +
 	"r\b\xc0\xb2\x8f\x04\x01(\x80\bR\x05title\x120\n" +
-	"\vdescription\x18\x02 \x01(\tB\x0e\xbaH\vr\t\xc0\xb2\x8f\x04\x01(\x80\x80\x04R\vdescription\"\x9b\b\n" +
+	"\vdescription\x18\x02 \x01(\tB\x0e\xbaH\vr\t\xc0\xb2\x8f\x04\x01(\x80\x80\x04R\vdescription\"\xd2\b\n" +
 	"\x04Tool\x12#\n" +
 	"\atool_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\x06toolId\x12,\n" +
@@ -454,7 +463,8 @@ const file_toolgrant_v1_tool_proto_rawDesc = "" +
 	"\xc0\xb2\x8f\x04\x01\x10\x01(\x80 R\bexamples\x12Q\n" +
 	"\tlocalized\x18\x13 \x03(\v2!.toolgrant.v1.Tool.LocalizedEntryB\x10\xbaH\r\x9a\x01\n" +
 	"\x10@\"\x06r\x04\x10\x01\x18#R\tlocalized\x12=\n" +
-	"\x10related_tool_ids\x18\x14 \x03(\tB\x13\xbaH\x10\x92\x01\r\x10@\x18\x01\"\ar\x05\xa8\xb2\x8f\x04\x01R\x0erelatedToolIds\x1aY\n" +
+	"\x10related_tool_ids\x18\x14 \x03(\tB\x13\xbaH\x10\x92\x01\r\x10@\x18\x01\"\ar\x05\xa8\xb2\x8f\x04\x01R\x0erelatedToolIds\x125\n" +
+	"\x06quotas\x18\x15 \x03(\v2\x13.toolgrant.v1.QuotaB\b\xbaH\x05\x92\x01\x02\x10 R\x06quotas\x1aY\n" +
 	"\x0eLocalizedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x121\n" +
 	"\x05value\x18\x02 \x01(\v2\x1b.toolgrant.v1.LocalizedTextR\x05value:\x028\x01*Z\n" +
@@ -490,18 +500,20 @@ var file_toolgrant_v1_tool_proto_goTypes = []any{
 	(*Tool)(nil),            // 3: toolgrant.v1.Tool
 	nil,                     // 4: toolgrant.v1.Tool.LocalizedEntry
 	(*structpb.Struct)(nil), // 5: google.protobuf.Struct
+	(*Quota)(nil),           // 6: toolgrant.v1.Quota
 }
 var file_toolgrant_v1_tool_proto_depIdxs = []int32{
 	5, // 0: toolgrant.v1.Tool.config:type_name -> google.protobuf.Struct
 	0, // 1: toolgrant.v1.Tool.status:type_name -> toolgrant.v1.ToolStatus
 	1, // 2: toolgrant.v1.Tool.risk:type_name -> toolgrant.v1.ToolRisk
 	4, // 3: toolgrant.v1.Tool.localized:type_name -> toolgrant.v1.Tool.LocalizedEntry
-	2, // 4: toolgrant.v1.Tool.LocalizedEntry.value:type_name -> toolgrant.v1.LocalizedText
-	5, // [5:5] is the sub-list for method output_type
-	5, // [5:5] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	6, // 4: toolgrant.v1.Tool.quotas:type_name -> toolgrant.v1.Quota
+	2, // 5: toolgrant.v1.Tool.LocalizedEntry.value:type_name -> toolgrant.v1.LocalizedText
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_toolgrant_v1_tool_proto_init() }
@@ -509,6 +521,7 @@ func file_toolgrant_v1_tool_proto_init() {
 	if File_toolgrant_v1_tool_proto != nil {
 		return
 	}
+	file_toolgrant_v1_quota_proto_init()
 	file_toolgrant_v1_rules_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -146,6 +146,32 @@ type Membership struct {
 	ExpireTime *time.Time
 }
 
+// Rules about how often tools, or the tools of a type, may be called.
+type Quota struct {
+	QuotaID         string
+	ToolID          *string
+	ToolTypeID      *string
+	Scope           string
+	Unit            string
+	QuotaLimit      int64
+	FixedMs         *int64
+	CalendarPeriod  *string
+	CalendarZone    *string
+	RefillPerSecond *float64
+	OnOutage        string
+	OnAbandoned     string
+	Shadow          bool
+	WarnAt          float64
+}
+
+// Limits of single users, until expire_time; without one, for good.
+type QuotaOverride struct {
+	UserID     string
+	QuotaID    string
+	QuotaLimit int64
+	ExpireTime *time.Time
+}
+
 // Tool types with a configuration and a prompt: the unit of control.
 type Tool struct {
 	ToolID               string

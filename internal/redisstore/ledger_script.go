@@ -1,0 +1,193 @@
+package redisstore
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/toolgrant/toolgrant/internal/id"
+	"github.com/toolgrant/toolgrant/internal/quota"
+)
+
+//go:embed lua
+var lua embed.FS
+
+// script is one that has so many arguments of its own before the rules'.
+type script struct {
+	*redis.Script
+	own int
+}
+
+type scripts struct{ take, settle, states, reset *script }
+
+var ledgerScripts = newScripts(commonText())
+
+// commonText is what all scripts begin with.
+func commonText() string {
+	return text("clock") + text("sliding") + text("calendar") + text("bucket") + text("places") + text("counters")
+}
+
+func newScripts(common string) *scripts {
+	begin := func(name string, own int) *script {
+		return &script{redis.NewScript(fmt.Sprintf("local FIRST = %d\n", own+1) + common + text(name)), own}
+	}
+	return &scripts{begin("take", 5), begin("settle", 4), begin("states", 0), begin("reset", 0)}
+}
+
+func text(name string) string {
+	content, err := lua.ReadFile("lua/" + name + ".lua")
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	return string(content)
+}
+
+// status is what a script answers first.
+type status int64
+
+const (
+	denied         status = 0
+	repeated       status = 2
+	anotherContent status = 3
+	elsewhen       status = 4 // the calendar's periods are not those of Redis's now
+	unknown        status = 5
+	released       status = 6
+	committed      status = 7
+)
+
+const (
+	perRule  = 10 // arguments
+	perState = 5  // numbers in an answer
+)
+
+// call is a script with its keys and arguments.
+type call struct {
+	ledger *Ledger
+	script *script
+	user   string // what the user's keys begin with
+	keys   []string
+	args   []any
+	rules  []*quota.Limited
+}
+
+// call prepares a script. The own key is one of the user's.
+func (l *Ledger) call(s *script, user id.User, own string, rules int) *call {
+	prefix := l.prefix + "{u:" + string(user) + "}:"
+	c := &call{ledger: l, script: s, user: prefix}
+	c.keys = append(make([]string, 0, 1+2*rules), prefix+own)
+	c.args = make([]any, 0, s.own+rules*perRule)
+	return c
+}
+
+func (c *call) argue(values ...any) { c.args = append(c.args, values...) }
+
+// rule adds a rule of which units are taken, or, when settling, were reserved and now cost so much.
+func (c *call) rule(r *quota.Limited, units, cost int64) {
+	kind, shape := shapeOf(&r.Rule)
+	name := string(r.ID) + ":" + shape
+	c.keys = append(c.keys, c.user+"c:"+name, c.user+"l:"+name)
+	c.rules = append(c.rules, r)
+	var window any = 0
+	switch kind {
+	case "s":
+		window = r.Window.Fixed.Milliseconds()
+	case "b":
+		window = decimal(r.Window.TokenBucket.RefillPerSecond)
+	}
+	c.argue(kind, r.Own, units, cost, flag(r.Shadow), flag(r.OnAbandoned == quota.AbandonedCharge), window, 0, 0, 0)
+}
+
+// decimal has no exponent: miniredis's Lua reads none that is negative.
+func decimal(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
+
+func flag(set bool) int {
+	if set {
+		return 1
+	}
+	return 0
+}
+
+// shapeOf tells a rule's kind of window, as the scripts call it, and what its counter counts. No shape has a colon.
+func shapeOf(r *quota.Rule) (kind, shape string) {
+	unit := strings.ToLower(string(r.Unit[:1]))
+	switch w := &r.Window; {
+	case r.Unit == quota.UnitConcurrentCalls:
+		return "p", "p"
+	case w.Calendar != nil:
+		return "c", unit + "c" + string(w.Calendar.Period) + "@" + w.Calendar.Zone
+	case w.TokenBucket != nil:
+		return "b", unit + "b" + decimal(w.TokenBucket.RefillPerSecond)
+	default:
+		return "s", unit + "s" + strconv.FormatInt(w.Fixed.Milliseconds(), 10)
+	}
+}
+
+// date sets the calendar's periods: the one of an instant, and those beside it.
+func (c *call) date(now time.Time) {
+	for i, r := range c.rules {
+		if r.Window.Calendar == nil {
+			continue
+		}
+		start, end := r.Window.Period(now)
+		before, _ := r.Window.Period(start.Add(-time.Millisecond))
+		_, after := r.Window.Period(end)
+		for k, edge := range []time.Time{before, start, end, after} {
+			c.args[c.script.own+i*perRule+6+k] = edge.UnixMilli()
+		}
+	}
+}
+
+// run runs the script: again if Redis's time is another one than this node's.
+func (c *call) run(ctx context.Context) (a answer, err error) {
+	now := time.Now()
+	for range 2 {
+		c.date(now)
+		var numbers []int64
+		err := c.ledger.within(ctx, func(ctx context.Context) (err error) {
+			numbers, err = c.script.Run(ctx, c.ledger.client, c.keys, c.args...).Int64Slice()
+			return err
+		})
+		if err != nil {
+			return answer{}, err
+		}
+		a = answer{status: status(numbers[0]), numbers: numbers}
+		if a.status != elsewhen {
+			return a, nil
+		}
+		now = time.UnixMilli(numbers[1])
+	}
+	return a, fmt.Errorf("counters in Redis: no period of the calendar for %v", now)
+}
+
+// answer is what a script returned: status, end of the lease, and five numbers of each rule.
+type answer struct {
+	status  status
+	numbers []int64
+}
+
+func (a answer) state(i int) []int64 { return a.numbers[2+i*perState:][:perState] }
+
+func (a answer) denied(i int) bool { return a.state(i)[3] == 1 }
+
+func (a answer) decision(rules []quota.Limited) quota.Decision {
+	d := quota.Decision{Repeated: a.status == repeated, States: make([]quota.State, len(rules))}
+	if a.numbers[1] > 0 {
+		d.Expire = time.UnixMilli(a.numbers[1])
+	}
+	for i := range rules {
+		n := a.state(i)
+		s := quota.State{Rule: rules[i].ID, Limit: rules[i].Own, Used: n[0], Held: n[1]}
+		s.Remaining = max(0, s.Limit-s.Used-s.Held)
+		if n[2] > 0 {
+			s.Reset = time.UnixMilli(n[2])
+		}
+		s.RetryAfter = time.Duration(n[4]) * time.Millisecond
+		d.States[i] = s
+	}
+	return d
+}

@@ -1,0 +1,107 @@
+-- How rules are read and written down, whatever their windows.
+
+local kinds = {} -- that were made
+
+-- settleAbandoned gives back or charges what nobody settled, as it would have been when its lease ran out.
+local function settleAbandoned(c)
+	if c.held == 0 then return end
+	local first = redis.call('ZRANGE', c.leases, 0, 0, 'WITHSCORES')
+	if not first[1] then -- nobody holds anything
+		c.held, c.changed = 0, true
+		return
+	end
+	if number(first[2]) > ms then return end
+	local over = redis.call('ZRANGEBYSCORE', c.leases, '-inf', ms, 'WITHSCORES', 'LIMIT', 0, LEASES_AT_ONCE)
+	for i = 1, #over, 2 do
+		local units = number(string.match(over[i], '^%d+'))
+		c.held = max(0, c.held - units)
+		if c.keep then c.w.charge(c, units, number(over[i + 1])) end
+	end
+	c.over, c.changed = #over / 2, true
+end
+
+-- rule reads a rule and its counter as it stands now.
+local function rule(i)
+	local a = FIRST + (i - 1) * STRIDE
+	local c = {
+		key = KEYS[2 * i], leases = KEYS[2 * i + 1],
+		kind = ARGV[a],
+		limit = number(ARGV[a + 1]),
+		units = number(ARGV[a + 2]), -- to take; when settling, those that were reserved
+		cost = number(ARGV[a + 3]), -- when settling: those to charge
+		shadow = ARGV[a + 4] == '1',
+		keep = ARGV[a + 5] == '1', -- an abandoned reservation is charged
+		w1 = number(ARGV[a + 6]), w2 = number(ARGV[a + 7]), w3 = number(ARGV[a + 8]), w4 = number(ARGV[a + 9]),
+	}
+	c.w = kinds[c.kind] or make[c.kind]()
+	kinds[c.kind] = c.w
+	c.w.load(c)
+	if not c.elsewhen then
+		settleAbandoned(c)
+		if c.w.advance then c.w.advance(c, us) end
+	end
+	return c
+end
+
+-- rules reads them all. Nothing may be decided if it says that the caller's clock is too far off.
+local function rules()
+	local all, elsewhen = {}, false
+	for i = 1, (#KEYS - 1) / 2 do
+		all[i] = rule(i)
+		elsewhen = elsewhen or all[i].elsewhen
+	end
+	return all, elsewhen
+end
+
+-- save writes a counter, and until when it is needed. Leases last as long as the counter: it tells what to do with
+-- them when they have run out.
+local function save(c)
+	if c.over then redis.call('ZREMRANGEBYRANK', c.leases, 0, c.over - 1) end
+	c.over, c.changed = nil, false
+	if c.held == 0 and c.used == 0 then
+		redis.call('DEL', c.key, c.leases)
+		return
+	end
+	local ends = c.w.save(c)
+	if not ends then return end -- as it is
+	if c.held > 0 then
+		local last = redis.call('ZRANGE', c.leases, -1, -1, 'WITHSCORES')
+		ends = max(ends, max(ms, number(last[2])) + c.w.length(c) + 1000)
+		redis.call('PEXPIREAT', c.leases, min(ends, ms + LONGEST))
+	end
+	redis.call('PEXPIREAT', c.key, min(ends, ms + LONGEST))
+end
+
+-- wait is in how many milliseconds the units that were denied could be taken, if nobody takes or settles any: -1
+-- for never. The counter must have been saved. Of many leases, it looks at the first hundred.
+local function wait(c)
+	if c.units > c.limit then return -1 end
+	local leases = c.held > 0 and redis.call('ZRANGE', c.leases, 0, 99, 'WITHSCORES') or {}
+	local ends = {}
+	for i = 1, #leases, 2 do
+		ends[#ends + 1] = {at = number(leases[i + 1]), units = number(string.match(leases[i], '^%d+'))}
+	end
+	if c.w.wait then return c.w.wait(c, ends) - ms end
+	local over, events, after = c.used + c.held + c.units - c.limit, c.w.returns(c), ms
+	for _, lease in ipairs(ends) do
+		if c.keep then lease.at = c.w.back(c, lease.at) end
+		events[#events + 1] = lease
+	end
+	table.sort(events, function(a, b) return a.at < b.at end)
+	for _, event in ipairs(events) do
+		over, after = over - event.units, event.at
+		if over <= 0 then break end
+	end
+	return after - ms
+end
+
+-- states are the answers' part about rules: five numbers of each.
+local function states(all, answer)
+	for _, c in ipairs(all) do
+		local n = #answer
+		answer[n + 1], answer[n + 2] = c.used, c.held
+		answer[n + 3] = c.used > 0 and c.w.reset(c) or 0
+		answer[n + 4], answer[n + 5] = c.denied and 1 or 0, c.denied and wait(c) or 0
+	end
+	return answer
+end

@@ -1,0 +1,47 @@
+-- Takes or reserves from all rules, or from none.
+--
+-- KEYS[1]: the operation. ARGV: fingerprint of the content, lease in ms (0: none), how long to remember in ms, the
+-- operation's id, what to write down of a reservation. Answers 0 denied, 1 admitted, 2 repeated, 3 another content
+-- under the same id, 4 the caller's clock is too far off, and Redis's; when the lease ends; states.
+local fingerprint, lease, remember, id = ARGV[1], number(ARGV[2]), number(ARGV[3]), ARGV[4]
+local before = redis.call('GET', KEYS[1])
+local ends
+if before then
+	local _, content, expire = string.match(before, '^(%a) (%S+) (%d+)')
+	if content ~= fingerprint then return {3} end
+	ends = number(expire)
+end
+
+local all, elsewhen = rules()
+if elsewhen then return {4, ms} end
+if before then return states(all, {2, ends}) end
+
+local denied = false
+for _, c in ipairs(all) do
+	c.denied = not c.shadow and c.used + c.held + c.units > c.limit
+	denied = denied or c.denied
+end
+if denied then
+	for _, c in ipairs(all) do
+		if c.changed then save(c) end -- what was abandoned
+	end
+	return states(all, {0, 0})
+end
+
+ends = 0
+if lease > 0 then ends = ms + lease end
+for _, c in ipairs(all) do
+	if c.units > 0 then
+		if lease > 0 then
+			c.held = c.held + c.units
+			redis.call('ZADD', c.leases, ends, string.format('%.0f ', c.units) .. id)
+		else
+			c.w.charge(c, c.units)
+		end
+		c.changed = true
+	end
+	if c.changed then save(c) end
+end
+local state = lease > 0 and 'H' or 'T'
+redis.call('SET', KEYS[1], state .. ' ' .. fingerprint .. string.format(' %.0f 0 ', ends) .. ARGV[5], 'PX', lease + remember)
+return states(all, {1, ends})
