@@ -50,7 +50,8 @@ type ToolType struct {
 	// none.
 	ConfigSchema json.RawMessage `json:"config_schema"`
 	InputSchema  json.RawMessage `json:"input_schema"`
-	Disabled     bool            `json:"disabled"` // the kill switch
+	Disabled     bool            `json:"disabled"`  // the kill switch
+	Functions    []Function      `json:"functions"` // of an external MCP server
 	// Quotas count the calls of all tools of the type together.
 	Quotas []quota.Rule `json:"quotas"`
 }
@@ -82,6 +83,8 @@ type Tool struct {
 	Examples             []string                 `json:"examples"`
 	Localized            map[string]LocalizedText `json:"localized"` // by BCP 47 tag
 	Related              []id.Tool                `json:"related_tool_ids"`
+	Capability           Capability               `json:"capability"`
+	Health               HealthPolicy             `json:"health"`
 	Quotas               []quota.Rule             `json:"quotas"` // besides the type's
 }
 

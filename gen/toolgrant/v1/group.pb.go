@@ -38,6 +38,8 @@ type Group struct {
 	GrantToolIds []string `protobuf:"bytes,4,rep,name=grant_tool_ids,json=grantToolIds,proto3" json:"grant_tool_ids,omitempty"`
 	// Tools that members lose. They must exist and be shared.
 	RevokeToolIds []string `protobuf:"bytes,5,rep,name=revoke_tool_ids,json=revokeToolIds,proto3" json:"revoke_tool_ids,omitempty"`
+	// What members are permitted, for tools that require "permission=NAME".
+	Permissions []string `protobuf:"bytes,6,rep,name=permissions,proto3" json:"permissions,omitempty"`
 	// Fingerprint; see ToolType.etag.
 	Etag          string `protobuf:"bytes,15,opt,name=etag,proto3" json:"etag,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -109,6 +111,13 @@ func (x *Group) GetRevokeToolIds() []string {
 	return nil
 }
 
+func (x *Group) GetPermissions() []string {
+	if x != nil {
+		return x.Permissions
+	}
+	return nil
+}
+
 func (x *Group) GetEtag() string {
 	if x != nil {
 		return x.Etag
@@ -120,7 +129,7 @@ var File_toolgrant_v1_group_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_group_proto_rawDesc = "" +
 	"\n" +
-	"\x18toolgrant/v1/group.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x18toolgrant/v1/rules.proto\"\x88\x02\n" +
+	"\x18toolgrant/v1/group.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x18toolgrant/v1/rules.proto\"\xc0\x02\n" +
 	"\x05Group\x12%\n" +
 	"\bgroup_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\agroupId\x12#\n" +
@@ -128,7 +137,8 @@ const file_toolgrant_v1_group_proto_rawDesc = "" +
 	"r\b\xc0\xb2\x8f\x04\x01(\x80\bR\x05title\x12\x1a\n" +
 	"\bpriority\x18\x03 \x01(\x05R\bpriority\x12;\n" +
 	"\x0egrant_tool_ids\x18\x04 \x03(\tB\x15\xbaH\x12\x92\x01\x0f\x10\xa0\x9c\x01\x18\x01\"\ar\x05\xa8\xb2\x8f\x04\x01R\fgrantToolIds\x12=\n" +
-	"\x0frevoke_tool_ids\x18\x05 \x03(\tB\x15\xbaH\x12\x92\x01\x0f\x10\xa0\x9c\x01\x18\x01\"\ar\x05\xa8\xb2\x8f\x04\x01R\rrevokeToolIds\x12\x1b\n" +
+	"\x0frevoke_tool_ids\x18\x05 \x03(\tB\x15\xbaH\x12\x92\x01\x0f\x10\xa0\x9c\x01\x18\x01\"\ar\x05\xa8\xb2\x8f\x04\x01R\rrevokeToolIds\x126\n" +
+	"\vpermissions\x18\x06 \x03(\tB\x14\xbaH\x11\x92\x01\x0e\x10\x80\x02\x18\x01\"\ar\x05\xb8\xb2\x8f\x04\x01R\vpermissions\x12\x1b\n" +
 	"\x04etag\x18\x0f \x01(\tB\a\xbaH\x04r\x02\x18@R\x04etagB=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 
 var (

@@ -238,7 +238,11 @@ type Tool struct {
 	// Tools often needed together with this one. They must exist, and be shared or the same owner's.
 	RelatedToolIds []string `protobuf:"bytes,20,rep,name=related_tool_ids,json=relatedToolIds,proto3" json:"related_tool_ids,omitempty"`
 	// Rules about how often this tool may be called, besides its type's.
-	Quotas        []*Quota `protobuf:"bytes,21,rep,name=quotas,proto3" json:"quotas,omitempty"`
+	Quotas []*Quota `protobuf:"bytes,21,rep,name=quotas,proto3" json:"quotas,omitempty"`
+	// What the tool declares about itself.
+	Capability *Capability `protobuf:"bytes,22,opt,name=capability,proto3" json:"capability,omitempty"`
+	// When it is put aside for failing.
+	Health        *HealthPolicy `protobuf:"bytes,23,opt,name=health,proto3" json:"health,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -420,15 +424,29 @@ func (x *Tool) GetQuotas() []*Quota {
 	return nil
 }
 
+func (x *Tool) GetCapability() *Capability {
+	if x != nil {
+		return x.Capability
+	}
+	return nil
+}
+
+func (x *Tool) GetHealth() *HealthPolicy {
+	if x != nil {
+		return x.Health
+	}
+	return nil
+}
+
 var File_toolgrant_v1_tool_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_tool_proto_rawDesc = "" +
 	"\n" +
-	"\x17toolgrant/v1/tool.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x18toolgrant/v1/quota.proto\x1a\x18toolgrant/v1/rules.proto\"f\n" +
+	"\x17toolgrant/v1/tool.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1dtoolgrant/v1/capability.proto\x1a\x18toolgrant/v1/quota.proto\x1a\x18toolgrant/v1/rules.proto\"f\n" +
 	"\rLocalizedText\x12#\n" +
 	"\x05title\x18\x01 \x01(\tB\r\xbaH\n" +
 	"r\b\xc0\xb2\x8f\x04\x01(\x80\bR\x05title\x120\n" +
-	"\vdescription\x18\x02 \x01(\tB\x0e\xbaH\vr\t\xc0\xb2\x8f\x04\x01(\x80\x80\x04R\vdescription\"\xd2\b\n" +
+	"\vdescription\x18\x02 \x01(\tB\x0e\xbaH\vr\t\xc0\xb2\x8f\x04\x01(\x80\x80\x04R\vdescription\"\xc0\t\n" +
 	"\x04Tool\x12#\n" +
 	"\atool_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\x06toolId\x12,\n" +
@@ -464,7 +482,11 @@ const file_toolgrant_v1_tool_proto_rawDesc = "" +
 	"\tlocalized\x18\x13 \x03(\v2!.toolgrant.v1.Tool.LocalizedEntryB\x10\xbaH\r\x9a\x01\n" +
 	"\x10@\"\x06r\x04\x10\x01\x18#R\tlocalized\x12=\n" +
 	"\x10related_tool_ids\x18\x14 \x03(\tB\x13\xbaH\x10\x92\x01\r\x10@\x18\x01\"\ar\x05\xa8\xb2\x8f\x04\x01R\x0erelatedToolIds\x125\n" +
-	"\x06quotas\x18\x15 \x03(\v2\x13.toolgrant.v1.QuotaB\b\xbaH\x05\x92\x01\x02\x10 R\x06quotas\x1aY\n" +
+	"\x06quotas\x18\x15 \x03(\v2\x13.toolgrant.v1.QuotaB\b\xbaH\x05\x92\x01\x02\x10 R\x06quotas\x128\n" +
+	"\n" +
+	"capability\x18\x16 \x01(\v2\x18.toolgrant.v1.CapabilityR\n" +
+	"capability\x122\n" +
+	"\x06health\x18\x17 \x01(\v2\x1a.toolgrant.v1.HealthPolicyR\x06health\x1aY\n" +
 	"\x0eLocalizedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x121\n" +
 	"\x05value\x18\x02 \x01(\v2\x1b.toolgrant.v1.LocalizedTextR\x05value:\x028\x01*Z\n" +
@@ -501,6 +523,8 @@ var file_toolgrant_v1_tool_proto_goTypes = []any{
 	nil,                     // 4: toolgrant.v1.Tool.LocalizedEntry
 	(*structpb.Struct)(nil), // 5: google.protobuf.Struct
 	(*Quota)(nil),           // 6: toolgrant.v1.Quota
+	(*Capability)(nil),      // 7: toolgrant.v1.Capability
+	(*HealthPolicy)(nil),    // 8: toolgrant.v1.HealthPolicy
 }
 var file_toolgrant_v1_tool_proto_depIdxs = []int32{
 	5, // 0: toolgrant.v1.Tool.config:type_name -> google.protobuf.Struct
@@ -508,12 +532,14 @@ var file_toolgrant_v1_tool_proto_depIdxs = []int32{
 	1, // 2: toolgrant.v1.Tool.risk:type_name -> toolgrant.v1.ToolRisk
 	4, // 3: toolgrant.v1.Tool.localized:type_name -> toolgrant.v1.Tool.LocalizedEntry
 	6, // 4: toolgrant.v1.Tool.quotas:type_name -> toolgrant.v1.Quota
-	2, // 5: toolgrant.v1.Tool.LocalizedEntry.value:type_name -> toolgrant.v1.LocalizedText
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	7, // 5: toolgrant.v1.Tool.capability:type_name -> toolgrant.v1.Capability
+	8, // 6: toolgrant.v1.Tool.health:type_name -> toolgrant.v1.HealthPolicy
+	2, // 7: toolgrant.v1.Tool.LocalizedEntry.value:type_name -> toolgrant.v1.LocalizedText
+	8, // [8:8] is the sub-list for method output_type
+	8, // [8:8] is the sub-list for method input_type
+	8, // [8:8] is the sub-list for extension type_name
+	8, // [8:8] is the sub-list for extension extendee
+	0, // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_toolgrant_v1_tool_proto_init() }
@@ -521,6 +547,7 @@ func file_toolgrant_v1_tool_proto_init() {
 	if File_toolgrant_v1_tool_proto != nil {
 		return
 	}
+	file_toolgrant_v1_capability_proto_init()
 	file_toolgrant_v1_quota_proto_init()
 	file_toolgrant_v1_rules_proto_init()
 	type x struct{}

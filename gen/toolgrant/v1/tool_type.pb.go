@@ -108,6 +108,8 @@ type ToolType struct {
 	Disabled bool `protobuf:"varint,8,opt,name=disabled,proto3" json:"disabled,omitempty"`
 	// Rules about how often its tools may be called, counted together.
 	Quotas []*Quota `protobuf:"bytes,9,rep,name=quotas,proto3" json:"quotas,omitempty"`
+	// The functions of an external MCP server. Refused for other types.
+	Functions []*McpFunction `protobuf:"bytes,10,rep,name=functions,proto3" json:"functions,omitempty"`
 	// Fingerprint of the object's content, filled in by answers. In an update or a manifest: if not empty, a
 	// change of the object is refused with ABORTED unless it equals the stored object's.
 	Etag          string `protobuf:"bytes,15,opt,name=etag,proto3" json:"etag,omitempty"`
@@ -208,6 +210,13 @@ func (x *ToolType) GetQuotas() []*Quota {
 	return nil
 }
 
+func (x *ToolType) GetFunctions() []*McpFunction {
+	if x != nil {
+		return x.Functions
+	}
+	return nil
+}
+
 func (x *ToolType) GetEtag() string {
 	if x != nil {
 		return x.Etag
@@ -219,7 +228,7 @@ var File_toolgrant_v1_tool_type_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_tool_type_proto_rawDesc = "" +
 	"\n" +
-	"\x1ctoolgrant/v1/tool_type.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x18toolgrant/v1/quota.proto\x1a\x18toolgrant/v1/rules.proto\"\xe6\x03\n" +
+	"\x1ctoolgrant/v1/tool_type.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1ftoolgrant/v1/mcp_function.proto\x1a\x18toolgrant/v1/quota.proto\x1a\x18toolgrant/v1/rules.proto\"\xaa\x04\n" +
 	"\bToolType\x12,\n" +
 	"\ftool_type_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\n" +
@@ -236,7 +245,9 @@ const file_toolgrant_v1_tool_type_proto_rawDesc = "" +
 	"\rconfig_schema\x18\x06 \x01(\v2\x17.google.protobuf.StructR\fconfigSchema\x12:\n" +
 	"\finput_schema\x18\a \x01(\v2\x17.google.protobuf.StructR\vinputSchema\x12\x1a\n" +
 	"\bdisabled\x18\b \x01(\bR\bdisabled\x125\n" +
-	"\x06quotas\x18\t \x03(\v2\x13.toolgrant.v1.QuotaB\b\xbaH\x05\x92\x01\x02\x10 R\x06quotas\x12\x1b\n" +
+	"\x06quotas\x18\t \x03(\v2\x13.toolgrant.v1.QuotaB\b\xbaH\x05\x92\x01\x02\x10 R\x06quotas\x12B\n" +
+	"\tfunctions\x18\n" +
+	" \x03(\v2\x19.toolgrant.v1.McpFunctionB\t\xbaH\x06\x92\x01\x03\x10\xd0\x0fR\tfunctions\x12\x1b\n" +
 	"\x04etag\x18\x0f \x01(\tB\a\xbaH\x04r\x02\x18@R\x04etag*}\n" +
 	"\n" +
 	"ToolSource\x12\x1b\n" +
@@ -264,17 +275,19 @@ var file_toolgrant_v1_tool_type_proto_goTypes = []any{
 	(*ToolType)(nil),        // 1: toolgrant.v1.ToolType
 	(*structpb.Struct)(nil), // 2: google.protobuf.Struct
 	(*Quota)(nil),           // 3: toolgrant.v1.Quota
+	(*McpFunction)(nil),     // 4: toolgrant.v1.McpFunction
 }
 var file_toolgrant_v1_tool_type_proto_depIdxs = []int32{
 	0, // 0: toolgrant.v1.ToolType.source:type_name -> toolgrant.v1.ToolSource
 	2, // 1: toolgrant.v1.ToolType.config_schema:type_name -> google.protobuf.Struct
 	2, // 2: toolgrant.v1.ToolType.input_schema:type_name -> google.protobuf.Struct
 	3, // 3: toolgrant.v1.ToolType.quotas:type_name -> toolgrant.v1.Quota
-	4, // [4:4] is the sub-list for method output_type
-	4, // [4:4] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	4, // 4: toolgrant.v1.ToolType.functions:type_name -> toolgrant.v1.McpFunction
+	5, // [5:5] is the sub-list for method output_type
+	5, // [5:5] is the sub-list for method input_type
+	5, // [5:5] is the sub-list for extension type_name
+	5, // [5:5] is the sub-list for extension extendee
+	0, // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_toolgrant_v1_tool_type_proto_init() }
@@ -282,6 +295,7 @@ func file_toolgrant_v1_tool_type_proto_init() {
 	if File_toolgrant_v1_tool_type_proto != nil {
 		return
 	}
+	file_toolgrant_v1_mcp_function_proto_init()
 	file_toolgrant_v1_quota_proto_init()
 	file_toolgrant_v1_rules_proto_init()
 	type x struct{}
