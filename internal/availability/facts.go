@@ -21,6 +21,8 @@ type Group struct {
 	Priority int32     `json:"priority"`
 	Grants   []id.Tool `json:"grant_tool_ids"`
 	Revokes  []id.Tool `json:"revoke_tool_ids"`
+	// Permissions are what members are permitted, for tools that require it.
+	Permissions []string `json:"permissions"`
 }
 
 // Device is a device of a user.
