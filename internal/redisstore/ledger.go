@@ -83,6 +83,8 @@ type Ledger struct {
 	timeout  time.Duration // of a command
 	consumed time.Duration // how long what was consumed is known
 	scripts  *scripts
+	archive  *archive // nil: nothing is archived
+	mirror   *mirror  // nil, too
 }
 
 // LedgerOption changes how a Ledger works.
@@ -161,7 +163,7 @@ func (l *Ledger) claim(ctx context.Context, index string, user id.User) (owner i
 }
 
 func (l *Ledger) take(ctx context.Context, operation quota.Operation, record string) (quota.Decision, error) {
-	call := l.call(l.scripts.take, operation.User, "o:"+operation.ID, len(operation.Rules))
+	call := l.call(l.scripts.take, userSubject(operation.User), "o:"+operation.ID, len(operation.Rules))
 	remember := l.consumed
 	if operation.Lease > 0 {
 		remember = remembered
@@ -212,10 +214,10 @@ func (l *Ledger) settle(ctx context.Context, operation string, how func(*reserva
 	if err != nil {
 		return quota.Decision{}, err
 	}
-	call := l.call(l.scripts.settle, id.User(user), "o:"+operation, 0)
+	call := l.call(l.scripts.settle, userSubject(id.User(user)), "o:"+operation, 0)
 	text := ""
 	if user != "" {
-		if text, err = l.get(ctx, call.user+"o:"+operation); err != nil {
+		if text, err = l.get(ctx, call.prefix+"o:"+operation); err != nil {
 			return quota.Decision{}, err
 		}
 	}
@@ -263,20 +265,29 @@ func (l *Ledger) get(ctx context.Context, key string) (value string, err error) 
 
 // States tells how rules stand for a user, in one round trip.
 func (l *Ledger) States(ctx context.Context, user id.User, rules []quota.Limited) ([]quota.State, error) {
-	return l.look(ctx, l.scripts.states, user, rules)
+	return l.look(ctx, l.scripts.states, userSubject(user), rules)
 }
 
-// Reset forgets what was used. What is held stays held.
+// Reset forgets what was used. What is held stays held. An archive is told before the answer, so that no restoring
+// undoes it.
 func (l *Ledger) Reset(ctx context.Context, user id.User, rule quota.Limited) (quota.State, error) {
-	states, err := l.look(ctx, l.scripts.reset, user, []quota.Limited{rule})
+	whose := userSubject(user)
+	states, err := l.look(ctx, l.scripts.reset, whose, []quota.Limited{rule})
 	if err != nil {
 		return quota.State{}, err
+	}
+	if l.mirror != nil && rule.Archived() {
+		_, shape := shapeOf(&rule.Rule)
+		name := quota.CounterName{Subject: whose.archived(), Rule: rule.ID, Shape: shape}
+		if err := l.mirror.write(ctx, []quota.CounterName{name}); err != nil {
+			return quota.State{}, unavailable(err)
+		}
 	}
 	return states[0], nil
 }
 
-func (l *Ledger) look(ctx context.Context, s *script, user id.User, rules []quota.Limited) ([]quota.State, error) {
-	call := l.call(s, user, "", len(rules))
+func (l *Ledger) look(ctx context.Context, s *script, whose subject, rules []quota.Limited) ([]quota.State, error) {
+	call := l.call(s, whose, "", len(rules))
 	for i := range rules {
 		call.rule(&rules[i], 0, 0)
 	}
@@ -310,8 +321,12 @@ func (l *Ledger) within(ctx context.Context, command func(context.Context) error
 	if errors.As(err, &answer) && (strings.HasPrefix(answer.Error(), "ERR ") || strings.HasPrefix(answer.Error(), "WRONGTYPE ")) {
 		return fmt.Errorf("counters in Redis: %w", err) // a mistake of ours
 	}
+	return unavailable(err)
+}
+
+func unavailable(cause error) error {
 	return &fault.Fault{Kind: fault.Unavailable, Reason: fault.ReasonCountersUnavailable,
-		Message: "the counters of quotas can't be reached; try again", Cause: err}
+		Message: "the counters of quotas can't be reached; try again", Cause: cause}
 }
 
 func reused(operation string) error {

@@ -30,7 +30,7 @@ var ledgerScripts = newScripts(commonText())
 
 // commonText is what all scripts begin with.
 func commonText() string {
-	return text("clock") + text("quick") + text("sliding") + text("calendar") + text("bucket") + text("places") + text("counters")
+	return text("clock") + text("restore") + text("quick") + text("sliding") + text("calendar") + text("bucket") + text("places") + text("counters")
 }
 
 func newScripts(common string) *scripts {
@@ -61,27 +61,40 @@ const (
 	unknown        status = 5
 	released       status = 6
 	committed      status = 7
+	restore        status = 9 // what the archive knows is needed
 )
 
 const (
-	perRule  = 10 // arguments
+	perRule  = 11 // arguments
 	perState = 5  // numbers in an answer
 )
+
+// subject is whose counters a script decides about: what all their keys begin with, a hash tag.
+type subject string
+
+func userSubject(user id.User) subject { return subject("{u:" + user + "}:") }
+
+// archived is the subject as the archive calls it.
+func (s subject) archived() string { return string(s[1 : len(s)-2]) }
 
 // call is a script with its keys and arguments.
 type call struct {
 	ledger *Ledger
 	script *script
-	user   string // what the user's keys begin with
+	whose  subject
+	prefix string // what the subject's keys begin with
 	keys   []any
 	args   []any
 	rules  []*quota.Limited
+
+	archived []quota.CounterName // of rules whose counters are; the others' have no names here
+	known    []any               // what the archive knows of each rule, once it was asked
 }
 
-// call prepares a script. The own key is one of the user's.
-func (l *Ledger) call(s *script, user id.User, own string, rules int) *call {
-	prefix := l.prefix + "{u:" + string(user) + "}:"
-	c := &call{ledger: l, script: s, user: prefix}
+// call prepares a script. The own key is one of the subject's.
+func (l *Ledger) call(s *script, whose subject, own string, rules int) *call {
+	prefix := l.prefix + string(whose)
+	c := &call{ledger: l, script: s, whose: whose, prefix: prefix}
 	c.keys = append(make([]any, 0, 1+2*rules), prefix+own)
 	c.args = make([]any, 0, s.own+rules*perRule)
 	return c
@@ -93,7 +106,7 @@ func (c *call) argue(values ...any) { c.args = append(c.args, values...) }
 func (c *call) rule(r *quota.Limited, units, cost int64) {
 	kind, shape := shapeOf(&r.Rule)
 	name := string(r.ID) + ":" + shape
-	c.keys = append(c.keys, c.user+"c:"+name, c.user+"l:"+name)
+	c.keys = append(c.keys, c.prefix+"c:"+name, c.prefix+"l:"+name)
 	c.rules = append(c.rules, r)
 	var window any = 0
 	switch kind {
@@ -102,7 +115,11 @@ func (c *call) rule(r *quota.Limited, units, cost int64) {
 	case "b":
 		window = decimal(r.Window.TokenBucket.RefillPerSecond)
 	}
-	c.argue(kind, r.Own, units, cost, flag(r.Shadow), flag(r.OnAbandoned == quota.AbandonedCharge), window, 0, 0, 0)
+	archived := c.ledger.mirror != nil && r.Archived()
+	if archived {
+		c.archived = append(c.archived, quota.CounterName{Subject: c.whose.archived(), Rule: r.ID, Shape: shape})
+	}
+	c.argue(kind, r.Own, units, cost, flag(r.Shadow), flag(r.OnAbandoned == quota.AbandonedCharge), window, 0, 0, 0, flag(archived))
 }
 
 // decimal has no exponent: miniredis's Lua reads none that is negative.
@@ -145,10 +162,10 @@ func (c *call) date(now time.Time) {
 	}
 }
 
-// run runs the script: again if Redis's time is another one than this node's.
+// run runs the script: again if Redis's time is another one than this node's, or if counters must be restored.
 func (c *call) run(ctx context.Context) (a answer, err error) {
 	now := time.Now()
-	for range 2 {
+	for range 4 {
 		c.date(now)
 		var numbers []int64
 		err := c.ledger.within(ctx, func(ctx context.Context) (err error) {
@@ -156,15 +173,25 @@ func (c *call) run(ctx context.Context) (a answer, err error) {
 			return err
 		})
 		if err != nil {
+			c.changed() // perhaps
 			return answer{}, err
 		}
 		a = answer{status: status(numbers[0]), numbers: numbers}
-		if a.status != elsewhen {
+		switch a.status {
+		case elsewhen:
+			now = time.UnixMilli(numbers[1])
+		case restore:
+			if err := c.ask(ctx); err != nil {
+				return answer{}, err
+			}
+		default:
+			if len(numbers) > 2+perState*len(c.rules) {
+				c.changed()
+			}
 			return a, nil
 		}
-		now = time.UnixMilli(numbers[1])
 	}
-	return a, fmt.Errorf("counters in Redis: no period of the calendar for %v", now)
+	return a, fmt.Errorf("counters in Redis: no period of the calendar for %v, or no counter stays there", now)
 }
 
 // evaluate names the script by its hash; a Redis that does not know it is told the text.
@@ -182,11 +209,12 @@ func (c *call) evaluate(ctx context.Context) ([]int64, error) {
 }
 
 func (c *call) command(ctx context.Context, name, script string) *redis.Cmd {
-	args := append(make([]any, 0, 3+len(c.keys)+len(c.args)), name, script, len(c.keys))
-	return redis.NewCmd(ctx, append(append(args, c.keys...), c.args...)...)
+	args := append(make([]any, 0, 3+len(c.keys)+len(c.args)+len(c.known)), name, script, len(c.keys))
+	return redis.NewCmd(ctx, append(append(append(args, c.keys...), c.args...), c.known...)...)
 }
 
-// answer is what a script returned: status, end of the lease, and five numbers of each rule.
+// answer is what a script returned: status, end of the lease, five numbers of each rule, and one more if a counter
+// changed that is archived.
 type answer struct {
 	status  status
 	numbers []int64

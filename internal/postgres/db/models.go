@@ -164,6 +164,20 @@ type Quota struct {
 	WarnAt          float64
 }
 
+// Counters of rules over an hour or more, as they last stood in Redis, which may lose them.
+type QuotaCounter struct {
+	// u:<user>, or s:<rule> where all users count together.
+	Subject string
+	QuotaID string
+	// What is counted, and over what time.
+	Shape string
+	// Grows with every change.
+	Version int64
+	// Fields of the hash in Redis and their values, without what is held.
+	Content    string
+	ExpireTime time.Time
+}
+
 // Limits of single users, until expire_time; without one, for good.
 type QuotaOverride struct {
 	UserID     string

@@ -32,6 +32,7 @@ local function rule(i)
 		shadow = ARGV[a + 4] == '1',
 		keep = ARGV[a + 5] == '1', -- an abandoned reservation is charged
 		w1 = number(ARGV[a + 6]), w2 = number(ARGV[a + 7]), w3 = number(ARGV[a + 8]), w4 = number(ARGV[a + 9]),
+		version = versions[i], -- if it is archived, as the eleventh says
 	}
 	c.w = kinds[c.kind] or make[c.kind]()
 	kinds[c.kind] = c.w
@@ -58,10 +59,14 @@ end
 local function save(c)
 	if c.over then redis.call('ZREMRANGEBYRANK', c.leases, 0, c.over - 1) end
 	c.over, c.changed = nil, false
-	if c.held == 0 and c.used == 0 then
-		redis.call('DEL', c.key, c.leases)
-		return
+	local empty = c.held == 0 and c.used == 0
+	if empty then redis.call('DEL', c.key, c.leases) end
+	if c.version then
+		dirty, c.version = true, max(us, c.version + 1)
+		redis.call('HSET', c.key, 'v', c.version, 'm', master)
+		if empty then redis.call('PEXPIREAT', c.key, ms + IDLE) end -- the archive shall know that it is
 	end
+	if empty then return end
 	local ends = c.w.save(c)
 	if not ends then return end -- as it is
 	if c.held > 0 then
@@ -95,7 +100,7 @@ local function wait(c)
 	return after - ms
 end
 
--- states are the answers' part about rules: five numbers of each.
+-- states are the answers' part about rules: five numbers of each, and a 1 if the archive should be told.
 local function states(all, answer)
 	for _, c in ipairs(all) do
 		local n = #answer
@@ -103,5 +108,6 @@ local function states(all, answer)
 		answer[n + 3] = c.used > 0 and c.w.reset(c) or 0
 		answer[n + 4], answer[n + 5] = c.denied and 1 or 0, c.denied and wait(c) or 0
 	end
+	if dirty then answer[#answer + 1] = 1 end
 	return answer
 end

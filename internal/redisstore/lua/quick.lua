@@ -37,7 +37,12 @@ local function quick()
 	for i = 1, count do
 		local w = writes[i]
 		if w then
-			redis.call('HSET', KEYS[2 * i], 'u', w[1], w[2], w[3], w[4], w[5])
+			if versions[i] then
+				redis.call('HSET', KEYS[2 * i], 'u', w[1], w[2], w[3], w[4], w[5], 'v', max(us, versions[i] + 1))
+				answer[5 * count + 3] = 1
+			else
+				redis.call('HSET', KEYS[2 * i], 'u', w[1], w[2], w[3], w[4], w[5])
+			end
 			if w[6] then redis.call('PEXPIREAT', KEYS[2 * i], w[6]) end
 		end
 	end

@@ -1,0 +1,9 @@
+package redisstore
+
+import (
+	"testing"
+
+	"github.com/toolgrant/toolgrant/internal/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
