@@ -35,8 +35,10 @@ func commonText() string {
 
 func newScripts(common string) *scripts {
 	begin := func(name string, own int) *script {
-		head := fmt.Sprintf("local FIRST, QUICK = %d, %t\n", own+1, name == "take")
-		content := head + common + text(name)
+		content := fmt.Sprintf("local FIRST = %d\n", own+1) + common + text(name)
+		if name != "take" {
+			content = strings.Replace(content, text("quick"), "", 1)
+		}
 		return &script{text: content, hash: redis.NewScript(content).Hash(), own: own}
 	}
 	return &scripts{begin("take", 5), begin("settle", 4), begin("states", 0), begin("reset", 0)}

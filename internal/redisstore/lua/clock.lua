@@ -1,5 +1,5 @@
--- Every script is this text, restore.lua, quick.lua, the kinds of windows, counters.lua, and what it does with them; before that,
--- FIRST is set, and QUICK, if it may be quick.
+-- Every script is this text, restore.lua, the kinds of windows, counters.lua, and what it does with them; before that,
+-- FIRST is set. That which takes has quick.lua, too.
 --
 -- KEYS[2i], KEYS[2i+1]: the counter (a hash) and the leases (a sorted set) of rule i; KEYS[1] is the script's own.
 -- ARGV, from FIRST on: eleven of each rule, as written in rule() below.

@@ -50,8 +50,6 @@ local function quick()
 	return answer
 end
 
-if QUICK then
-	local answer = quick()
-	if answer then return answer end
-end
+local answer = quick()
+if answer then return answer end
 
