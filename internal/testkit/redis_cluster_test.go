@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -40,4 +41,23 @@ func clusterClient(t *testing.T, c *Cluster) *redis.ClusterClient {
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: hosts, ClusterStateReloadInterval: 1})
 	t.Cleanup(func() { _ = client.Close() })
 	return client
+}
+
+func TestRedisSentinelReplacesTheMaster(t *testing.T) {
+	s := RedisSentinel(t)
+	master := s.Master()
+	if master != s.Servers[0] {
+		t.Fatal("the first server is not the master")
+	}
+	s.Hasten()
+	master.Kill()
+	err := until(Context(t), func() error {
+		if s.Master() == master {
+			return errors.New("no replica took over")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
