@@ -77,7 +77,7 @@ type Ledger struct {
 
 // NewLedger is for the nodes of a database, which the number identifies. The timeout bounds each command, of which
 // consuming takes one, reserving and settling three. A user of Redis's access control needs the keys toolgrant:*
-// and EVAL, EVALSHA, GET, SET, DEL, TIME, PEXPIREAT, HGET, HMGET, HSET, HDEL, HINCRBY, ZADD, ZREM, ZRANGE,
+// and EVAL, EVALSHA, EXISTS, GET, SET, DEL, TIME, PEXPIREAT, HGET, HMGET, HSET, HDEL, HINCRBY, ZADD, ZREM, ZRANGE,
 // ZRANGEBYSCORE, ZREMRANGEBYRANK.
 func NewLedger(client redis.UniversalClient, database uint64, timeout time.Duration) *Ledger {
 	return &Ledger{client: client, prefix: fmt.Sprintf("toolgrant:%016x:", database), timeout: timeout, scripts: ledgerScripts}
