@@ -1,0 +1,152 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/toolgrant/toolgrant/internal/fault"
+	"github.com/toolgrant/toolgrant/internal/quota"
+	"github.com/toolgrant/toolgrant/internal/testkit"
+)
+
+// outageBound is far above the seconds that a failover takes, and far below not noticing it.
+const outageBound = 30 * time.Second
+
+// A primary is killed while callers consume, and its replica takes over. Callers are told that the counters are
+// unavailable, until they are again. Only what was admitted before the kill can be lost, and no operation is charged
+// twice.
+func TestLedgerFailover(t *testing.T) {
+	const callers, limit = 8, 2000
+	cluster := testkit.RedisCluster(t)
+	client := openFor(t, cluster.URL)
+	l := NewLedger(client, 1, time.Second)
+	ctx := testkit.Context(t)
+	rule := limited("r", quota.UnitCalls, limit, fixed(time.Hour))
+	cluster.Hasten()
+	primary := cluster.Primary("{u:u}")
+
+	var killed atomic.Bool
+	var before, after sync.Map // operations admitted: when it may be lost, and when not
+	var admitted, failed atomic.Int64
+	var group sync.WaitGroup
+	for caller := range callers {
+		group.Go(func() {
+			for i := 0; ; i++ {
+				name := fmt.Sprint(caller, "-", i)
+				var d quota.Decision
+				var when *sync.Map
+				took := eventually(ctx, t, func() (err error) {
+					when = &before
+					if killed.Load() {
+						when = &after
+					}
+					if d, err = l.Take(ctx, operation(name, 1, 0, rule)); err != nil {
+						failed.Add(1)
+						wantFault(t, err, fault.ReasonCountersUnavailable)
+					}
+					return err
+				})
+				if took > outageBound {
+					t.Errorf("unavailable for %v", took)
+				}
+				if !d.Admitted {
+					return
+				}
+				when.Store(name, true)
+				admitted.Add(1)
+			}
+		})
+	}
+	await(t, "the load runs", func() bool { return admitted.Load() > limit/4 })
+	primary.Kill()
+	killed.Store(true)
+	group.Wait()
+
+	states, err := l.States(ctx, "u", []quota.Limited{rule})
+	if err != nil || states[0].Used != limit {
+		t.Fatalf("%+v, %v", states, err)
+	}
+	known := map[string]bool{}
+	for _, key := range userKeys(ctx, t, client, "o:") {
+		known[key] = true
+	}
+	if len(known) != limit {
+		t.Errorf("%d operations were charged %d units", len(known), limit)
+	}
+	lost := 0
+	before.Range(func(name, _ any) bool {
+		if !known[name.(string)] {
+			lost++
+		}
+		return true
+	})
+	after.Range(func(name, _ any) bool {
+		if !known[name.(string)] {
+			t.Errorf("%s was admitted after the kill, and is lost", name)
+		}
+		return true
+	})
+	if admitted.Load() != int64(limit+lost) {
+		t.Errorf("%d admitted, %d lost", admitted.Load(), lost)
+	}
+	t.Logf("%d lost, %d calls failed", lost, failed.Load())
+}
+
+// userKeys lists those of user u, without what they begin with.
+func userKeys(ctx context.Context, t *testing.T, client redis.UniversalClient, kind string) (names []string) {
+	t.Helper()
+	prefix := "toolgrant:0000000000000001:{u:u}:" + kind
+	node, err := client.(*redis.ClusterClient).MasterForKey(ctx, prefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := node.Keys(ctx, prefix+"*").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range keys {
+		names = append(names, key[len(prefix):])
+	}
+	return names
+}
+
+// What a replica has heard of stays: here all of it, when the Sentinels make it the master.
+func TestLedgerSentinel(t *testing.T) {
+	t.Parallel()
+	sentinels := testkit.RedisSentinel(t)
+	client := openFor(t, sentinels.URL)
+	l := NewLedger(client, 1, time.Second)
+	ctx := testkit.Context(t)
+	rule := limited("r", quota.UnitCalls, 10, fixed(time.Hour))
+	a, b := newNode(t, sentinels.URL, 1).run(), newNode(t, sentinels.URL, 1).run()
+	a.Publish()
+	b.awaitWoken(2)
+	must(t)(l.Take(ctx, operation("a", 6, 0, rule)))
+	must(t)(l.Take(ctx, operation("b", 2, time.Hour, rule)))
+	await(t, "the replica has heard", func() bool {
+		n, err := client.(*redis.Client).Wait(ctx, 1, time.Second).Result()
+		return err == nil && n == 1
+	})
+	sentinels.Hasten()
+	sentinels.Master().Kill()
+	_, err := l.Take(ctx, operation("c", 1, 0, rule))
+	wantFault(t, err, fault.ReasonCountersUnavailable)
+	took := eventually(ctx, t, func() error { _, err := l.Take(ctx, operation("c", 1, 0, rule)); return err })
+	if took > outageBound {
+		t.Errorf("unavailable for %v", took)
+	}
+	if d := must(t)(l.Commit(ctx, "b", nil)); d.States[0].Used != 9 || d.States[0].Held != 0 {
+		t.Errorf("%+v", d)
+	}
+	if d := must(t)(l.Take(ctx, operation("a", 6, 0, rule))); !d.Repeated {
+		t.Errorf("%+v", d)
+	}
+	b.awaitWoken(3) // it was deaf
+	awaitHearing(t, a, b)
+}
