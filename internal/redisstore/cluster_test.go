@@ -17,7 +17,14 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 // onAll is onBoth, and on a Cluster.
 func onAll(t *testing.T, test func(t *testing.T, s *suite)) {
 	t.Helper()
-	onBoth(t, test)
+	onServers(t, test)
+	t.Run("miniredis", func(t *testing.T) { test(t, onMiniredis(t)) })
+}
+
+// onServers spares miniredis what takes it long.
+func onServers(t *testing.T, test func(t *testing.T, s *suite)) {
+	t.Helper()
+	t.Run("redis", func(t *testing.T) { test(t, onRedis(t)) })
 	t.Run("cluster", func(t *testing.T) { test(t, onCluster(t)) })
 }
 
@@ -131,6 +138,17 @@ func (s *slot) abandon(to int) {
 	s.t.Helper()
 	s.set(s.at, "STABLE")
 	s.set(to, "STABLE")
+}
+
+// allow makes a user of Redis's access control, password p, on every server.
+func allow(t *testing.T, name string, urls []string, rules ...any) {
+	t.Helper()
+	for _, url := range urls {
+		command := append([]any{"ACL", "SETUSER", name, "reset", "on", ">p"}, rules...)
+		if err := openFor(t, url).Do(testkit.Context(t), command...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // eventually repeats what fails, until it does not, and returns how long that took.

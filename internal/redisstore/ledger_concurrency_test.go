@@ -17,7 +17,7 @@ import (
 
 // Many callers at once are admitted exactly as often as the limit says; half of them ask twice at the same time.
 func TestLedgerAdmitsExactlyTheLimit(t *testing.T) {
-	onAll(t, func(t *testing.T, s *suite) {
+	onServers(t, func(t *testing.T, s *suite) {
 		const callers, each, limit = 64, 8, 200
 		for name, window := range map[string]quota.Window{"fixed": fixed(time.Hour), "daily": daily(""), "bucket": bucketOf(0.001), "places": {}} {
 			rule := limited(name, quota.UnitCalls, limit, window)

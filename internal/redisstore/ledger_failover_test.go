@@ -18,10 +18,15 @@ import (
 // outageBound is far above the seconds that a failover takes, and far below not noticing it.
 const outageBound = 30 * time.Second
 
-// A primary is killed while callers consume, and its replica takes over. Callers are told that the counters are
-// unavailable, until they are again. Only what was admitted before the kill can be lost, and no operation is charged
-// twice.
+// A primary ends, or stands still, while callers consume, and its replica takes over. Callers are told that the
+// counters are unavailable, until they are again. Only what was admitted before can be lost, and no operation is
+// charged twice.
 func TestLedgerFailover(t *testing.T) {
+	t.Run("killed", func(t *testing.T) { failOver(t, (*testkit.PrivateRedis).Kill) })
+	t.Run("paused", func(t *testing.T) { failOver(t, (*testkit.PrivateRedis).Pause) })
+}
+
+func failOver(t *testing.T, end func(*testkit.PrivateRedis)) {
 	const callers, limit = 8, 2000
 	cluster := testkit.RedisCluster(t)
 	client := openFor(t, cluster.URL)
@@ -31,7 +36,7 @@ func TestLedgerFailover(t *testing.T) {
 	cluster.Hasten()
 	primary := cluster.Primary("{u:u}")
 
-	var killed atomic.Bool
+	var ended atomic.Bool
 	var before, after sync.Map // operations admitted: when it may be lost, and when not
 	var admitted, failed atomic.Int64
 	var group sync.WaitGroup
@@ -43,7 +48,7 @@ func TestLedgerFailover(t *testing.T) {
 				var when *sync.Map
 				took := eventually(ctx, t, func() (err error) {
 					when = &before
-					if killed.Load() {
+					if ended.Load() {
 						when = &after
 					}
 					if d, err = l.Take(ctx, operation(name, 1, 0, rule)); err != nil {
@@ -64,13 +69,14 @@ func TestLedgerFailover(t *testing.T) {
 		})
 	}
 	await(t, "the load runs", func() bool { return admitted.Load() > limit/4 })
-	primary.Kill()
-	killed.Store(true)
+	end(primary)
+	ended.Store(true)
 	group.Wait()
 
-	states, err := l.States(ctx, "u", []quota.Limited{rule})
-	if err != nil || states[0].Used != limit {
-		t.Fatalf("%+v, %v", states, err)
+	var states []quota.State
+	eventually(ctx, t, func() (err error) { states, err = l.States(ctx, "u", []quota.Limited{rule}); return err })
+	if states[0].Used != limit {
+		t.Fatalf("%+v", states)
 	}
 	known := map[string]bool{}
 	for _, key := range userKeys(ctx, t, client, "o:") {
@@ -88,7 +94,7 @@ func TestLedgerFailover(t *testing.T) {
 	})
 	after.Range(func(name, _ any) bool {
 		if !known[name.(string)] {
-			t.Errorf("%s was admitted after the kill, and is lost", name)
+			t.Errorf("%s was admitted by who took over, and is lost", name)
 		}
 		return true
 	})
@@ -96,6 +102,45 @@ func TestLedgerFailover(t *testing.T) {
 		t.Errorf("%d admitted, %d lost", admitted.Load(), lost)
 	}
 	t.Logf("%d lost, %d calls failed", lost, failed.Load())
+}
+
+// What no replica has heard of is lost with the primary: so much more than the limit is admitted, and no more.
+func TestLedgerLosesWhatNoReplicaHeard(t *testing.T) {
+	cluster := testkit.RedisCluster(t)
+	l := NewLedger(openFor(t, cluster.URL), 1, time.Second)
+	ctx := testkit.Context(t)
+	rule := limited("r", quota.UnitCalls, 10, fixed(time.Hour))
+	take := func(name string, n int64) (d quota.Decision) {
+		t.Helper()
+		eventually(ctx, t, func() (err error) { d, err = l.Take(ctx, operation(name, n, 0, rule)); return err })
+		return d
+	}
+	take("heard", 6)
+	primary := cluster.Primary("{u:u}")
+	node := openFor(t, primary.URL)
+	for _, command := range [][]any{
+		{"WAIT", 1, 0},
+		{"ACL", "SETUSER", "default", "-psync", "-sync"}, // so that it does not come back
+		{"CLIENT", "KILL", "TYPE", "replica"},
+	} {
+		if err := node.Do(ctx, command...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !take("unheard", 4).Admitted || take("more", 1).Admitted {
+		t.Fatal("the limit does not hold")
+	}
+	cluster.Hasten()
+	primary.Kill()
+	if d := take("heard", 6); !d.Repeated || d.States[0].Used != 6 {
+		t.Errorf("what was heard of: %+v", d)
+	}
+	if d := take("unheard", 4); !d.Admitted || d.Repeated {
+		t.Errorf("what was lost: %+v", d)
+	}
+	if take("more", 1).Admitted {
+		t.Error("the limit does not hold after the failover")
+	}
 }
 
 // userKeys lists those of user u, without what they begin with.
@@ -133,10 +178,10 @@ func TestLedgerSentinel(t *testing.T) {
 		n, err := client.(*redis.Client).Wait(ctx, 1, time.Second).Result()
 		return err == nil && n == 1
 	})
-	sentinels.Hasten()
 	sentinels.Master().Kill()
 	_, err := l.Take(ctx, operation("c", 1, 0, rule))
 	wantFault(t, err, fault.ReasonCountersUnavailable)
+	sentinels.Hasten()
 	took := eventually(ctx, t, func() error { _, err := l.Take(ctx, operation("c", 1, 0, rule)); return err })
 	if took > outageBound {
 		t.Errorf("unavailable for %v", took)

@@ -320,7 +320,7 @@ func TestLedgerKeysExpire(t *testing.T) {
 
 // One script settles a thousand abandoned reservations at most; the others are held until the next.
 func TestLedgerSettlesManyAbandoned(t *testing.T) {
-	onBoth(t, func(t *testing.T, s *suite) {
+	onServers(t, func(t *testing.T, s *suite) {
 		rule := charged(limited("r", quota.UnitCalls, 10_000, fixed(time.Hour)))
 		for i := range 1200 {
 			s.reserve(numbered("a", i), 1, time.Second, rule)
