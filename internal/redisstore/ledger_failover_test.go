@@ -160,38 +160,3 @@ func userKeys(ctx context.Context, t *testing.T, client redis.UniversalClient, k
 	}
 	return names
 }
-
-// What a replica has heard of stays: here all of it, when the Sentinels make it the master.
-func TestLedgerSentinel(t *testing.T) {
-	t.Parallel()
-	sentinels := testkit.RedisSentinel(t)
-	client := openFor(t, sentinels.URL)
-	l := NewLedger(client, 1, time.Second)
-	ctx := testkit.Context(t)
-	rule := limited("r", quota.UnitCalls, 10, fixed(time.Hour))
-	a, b := newNode(t, sentinels.URL, 1).run(), newNode(t, sentinels.URL, 1).run()
-	a.Publish()
-	b.awaitWoken(2)
-	must(t)(l.Take(ctx, operation("a", 6, 0, rule)))
-	must(t)(l.Take(ctx, operation("b", 2, time.Hour, rule)))
-	await(t, "the replica has heard", func() bool {
-		n, err := client.(*redis.Client).Wait(ctx, 1, time.Second).Result()
-		return err == nil && n == 1
-	})
-	sentinels.Master().Kill()
-	_, err := l.Take(ctx, operation("c", 1, 0, rule))
-	wantFault(t, err, fault.ReasonCountersUnavailable)
-	sentinels.Hasten()
-	took := eventually(ctx, t, func() error { _, err := l.Take(ctx, operation("c", 1, 0, rule)); return err })
-	if took > outageBound {
-		t.Errorf("unavailable for %v", took)
-	}
-	if d := must(t)(l.Commit(ctx, "b", nil)); d.States[0].Used != 9 || d.States[0].Held != 0 {
-		t.Errorf("%+v", d)
-	}
-	if d := must(t)(l.Take(ctx, operation("a", 6, 0, rule))); !d.Repeated {
-		t.Errorf("%+v", d)
-	}
-	b.awaitWoken(3) // it was deaf
-	awaitHearing(t, a, b)
-}

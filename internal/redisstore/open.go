@@ -36,6 +36,10 @@ const (
 // executed: whoever may repeat a command does so itself. Only that of a Cluster asks again, when a connection
 // broke, together with following slots that moved: go-redis does not offer one without the other. So whatever is
 // sent to Redis must do no harm twice.
+//
+// Beside what Wakeups and Ledger need, a user of Redis's access control needs SELECT for a database that is not
+// number 0, and CLUSTER SLOTS and ASKING in a Cluster. A user of Sentinels, if they have any, needs SENTINEL
+// GET-MASTER-ADDR-BY-NAME and SENTINELS, PING, SUBSCRIBE and all channels.
 func Open(url string) (redis.UniversalClient, error) {
 	address, err := redisurl.Parse(url)
 	if err != nil {

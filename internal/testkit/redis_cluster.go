@@ -91,19 +91,13 @@ func (c *Cluster) Hasten() {
 }
 
 func primaryOf(ctx context.Context, node *redisProcess, key string) (address string, err error) {
-	client := node.client()
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{node.address()}, ReadTimeout: 2 * time.Second, DialerRetries: 1})
 	defer func() { _ = client.Close() }()
-	slot, err := client.ClusterKeySlot(ctx, key).Result()
+	primary, err := client.MasterForKey(ctx, key)
 	if err != nil {
 		return "", err
 	}
-	ranges, err := client.ClusterSlots(ctx).Result()
-	for _, r := range ranges {
-		if r.Start <= int(slot) && int(slot) <= r.End {
-			return r.Nodes[0].Addr, nil
-		}
-	}
-	return "", errors.Join(err, fmt.Errorf("nobody serves slot %d", slot))
+	return primary.Options().Addr, nil
 }
 
 func (r *redisProcess) client() *redis.Client {
