@@ -42,7 +42,7 @@ if sequence > last then
 end
 
 local grant = units - keep
-c.units = grant < need and least or 1
+c.units = (need == 0 or grant < need) and max(1, least) or 1
 c.denied = c.limit - c.used - c.held < c.units
 local answer = states(all, {1, grant})
 if c.used == 0 and c.w.reset then -- what is spent next comes back then
