@@ -58,15 +58,20 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, others.close()) }()
+	defer func() {
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.ShutdownTimeout)
+		defer cancel()
+		err = errors.Join(err, others.close(limit))
+	}()
 	// Who wrote something here finds it in the next answer. (That it was written is true even if this fails.)
 	store.OnCommit(func(ctx context.Context) {
 		others.tell()
 		_ = memory.CatchUp(ctx)
 	})
 
+	gate := others.gate(log)
 	answers := grpcserver.NewAnswers(uint64(c.CacheBytes) / 2)
-	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Logger: log, CallTimeout: c.CallTimeout,
+	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Gate: gate, Logger: log, CallTimeout: c.CallTimeout,
 		Answers: answers, CheckpointInterval: c.CheckpointInterval,
 		ServerOptions: append(tracing.ServerOptions(), grpc.ChainUnaryInterceptor(metrics.CountUnary), grpc.ChainStreamInterceptor(metrics.CountStream)),
 		Answered:      metrics.Answered})
@@ -78,6 +83,7 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	metrics.WatchReplica(memory.Stats)
 	metrics.WatchAnswers(answers.Size)
 	metrics.WatchPool(store.PoolStat)
+	metrics.WatchQuotas(gate.Stats)
 
 	grpcListener, err := net.Listen("tcp", c.GRPCAddr)
 	if err != nil {
@@ -104,6 +110,10 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 		return nil
 	})
 	group.Go(func() error { return others.listen(ctx, memory.Wake) })
+	group.Go(func() error {
+		others.nodes.Run(ctx)
+		return nil
+	})
 	group.Go(func() error {
 		prune(ctx, store, c.ChangesRetention, log)
 		return nil
