@@ -380,16 +380,16 @@ func TestQuotasWhileRedisIsAway(t *testing.T) {
 				t.Errorf("a call took %v", longest)
 			}
 			for i, step := range []quotaStep{
-				{"consume", "a", 0, "anyhow=0+0/2! shared=1+0/4!"}, {"consume", "a", 0, "anyhow=0+0/2! shared=1+0/4!"},
-				{"reserve", "b", noTokens, "anyhow=0+0/2! shared=1+1/4!"}, {"consume", "c", 0, "ResourceExhausted shared 1/4"},
-				{"release", "b", 0, "shared=1+0/4!"},
+				{"consume", "a", 0, "anyhow=0+0/2! shared=1+0/2!"}, {"consume", "a", 0, "anyhow=0+0/2! shared=1+0/2!"},
+				{"reserve", "b", noTokens, "anyhow=0+0/2! shared=1+1/2~!"}, {"consume", "c", 0, "ResourceExhausted shared 1/2"},
+				{"release", "b", 0, "shared=1+0/2!"},
 			} {
 				if got := q.do(s, step); got != step.want {
 					t.Errorf("step %d: %s, want %s", i, got, step.want)
 				}
 			}
 			usage, err := q.GetQuotaUsage(s, &v1.GetQuotaUsageRequest{UserId: "ann", ToolIds: []string{"t"}})
-			if err != nil || stateLine(usage.GetTools()[0].GetRules()) != "anyhow=0+0/2! shared=1+0/4!" {
+			if err != nil || stateLine(usage.GetTools()[0].GetRules()) != "anyhow=0+0/2! shared=1+0/2!" {
 				t.Errorf("usage: %v, %v", usage, err)
 			}
 			if how == "killed" {
