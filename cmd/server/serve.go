@@ -65,7 +65,7 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 		_ = memory.CatchUp(ctx)
 	})
 
-	gate := others.gate(c, store.Database(), log)
+	gate := others.gate(log)
 	answers := grpcserver.NewAnswers(uint64(c.CacheBytes) / 2)
 	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Gate: gate, Logger: log, CallTimeout: c.CallTimeout,
 		Answers: answers, CheckpointInterval: c.CheckpointInterval,

@@ -33,6 +33,7 @@ const (
 	smooth   = "quota_id: smooth, scope: QUOTA_SCOPE_USER, unit: QUOTA_UNIT_CALLS, window: {token_bucket: {refill_per_second: 0.001, burst: 2}}"
 	places   = "quota_id: places, scope: QUOTA_SCOPE_NODE, unit: QUOTA_UNIT_CONCURRENT_CALLS, limit: 1"
 	trial    = "quota_id: trial, scope: QUOTA_SCOPE_USER, unit: QUOTA_UNIT_CALLS, limit: 1, window: {fixed: 60s}, shadow: true"
+	onAll    = "quota_id: on-all, scope: QUOTA_SCOPE_SYSTEM, unit: QUOTA_UNIT_CALLS, limit: 2, window: {fixed: 3600s}"
 	manyNode = "quota_id: many, scope: QUOTA_SCOPE_NODE, unit: QUOTA_UNIT_CALLS, limit: 1000, window: {fixed: 3600s}"
 	onNode   = "quota_id: on-node, scope: QUOTA_SCOPE_NODE, unit: QUOTA_UNIT_CALLS, limit: 2, window: {fixed: 3600s}"
 	anyhow   = "quota_id: anyhow, scope: QUOTA_SCOPE_USER, unit: QUOTA_UNIT_CALLS, limit: 2, window: {fixed: 3600s}, on_outage: ON_OUTAGE_ALLOW"
@@ -83,6 +84,10 @@ func TestQuotaOperations(t *testing.T) {
 		"a node": {[]string{onNode, hourly}, []quotaStep{
 			{"consume", "a", 0, "hourly=1+0/3 on-node=1+0/2"}, {"consume", "a", 0, "hourly=1+0/3 on-node=1+0/2"},
 			{"consume", "b", 0, "hourly=2+0/3 on-node=2+0/2~"}, {"consume", "c", 0, "ResourceExhausted on-node 2/2"},
+		}},
+		"all nodes": {[]string{onAll, hourly}, []quotaStep{
+			{"consume", "a", 0, "hourly=1+0/3 on-all=1+0/2"}, {"consume", "a", 0, "hourly=1+0/3 on-all=1+0/2"},
+			{"consume", "b", 0, "hourly=2+0/3 on-all=2+0/2~"}, {"consume", "c", 0, "ResourceExhausted on-all 2/2"},
 		}},
 		"no rules": {nil, []quotaStep{{"consume", "a", 5, ""}, {"reserve", "b", noTokens, ""}, {"commit", "b", 3, ""}}},
 	} {
