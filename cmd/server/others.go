@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -79,11 +78,9 @@ func (o others) listen(ctx context.Context, wake func()) error {
 	return o.wakeups.Run(ctx, wake)
 }
 
-// close gives back what this server leased. It must be called when nobody asks the gate any more.
-func (o others) close() error {
-	limit, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	o.slices.Close(limit)
+// close gives back what was leased of SYSTEM rules.
+func (o others) close(ctx context.Context) error {
+	o.slices.Close(ctx)
 	err := o.client.Close()
 	if o.private != nil {
 		o.private.Close()

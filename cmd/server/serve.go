@@ -58,7 +58,11 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, others.close()) }()
+	defer func() {
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.ShutdownTimeout)
+		defer cancel()
+		err = errors.Join(err, others.close(limit))
+	}()
 	// Who wrote something here finds it in the next answer. (That it was written is true even if this fails.)
 	store.OnCommit(func(ctx context.Context) {
 		others.tell()
