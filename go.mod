@@ -8,6 +8,8 @@ require (
 	buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go v1.36.11-20260709200747-435963d16310.1
 	buf.build/go/protovalidate v1.3.0
 	buf.build/go/protoyaml v0.7.0
+	connectrpc.com/connect v1.21.1
+	connectrpc.com/vanguard v0.3.0
 	github.com/HdrHistogram/hdrhistogram-go v1.2.0
 	github.com/alicebob/miniredis/v2 v2.40.0
 	github.com/anishathalye/porcupine v1.3.1
@@ -49,8 +51,6 @@ require (
 
 require (
 	cel.dev/expr v0.25.3 // indirect
-	connectrpc.com/connect v1.16.2 // indirect
-	connectrpc.com/vanguard v0.3.0 // indirect
 	github.com/antlr4-go/antlr/v4 v4.13.1 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect

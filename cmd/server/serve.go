@@ -87,8 +87,12 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	if err != nil {
 		return errors.Join(fmt.Errorf("HTTP: %w", err), grpcListener.Close())
 	}
-	web := &http.Server{Handler: monitor.handler(metrics.Handler(log)), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
-	log.Info(fmt.Sprintf("Toolgrant serves gRPC on %s, and /healthz, /readyz and /metrics on http://%s", grpcListener.Addr(), httpListener.Addr()))
+	services, err := grpcserver.Web(server)
+	if err != nil {
+		return errors.Join(err, grpcListener.Close(), httpListener.Close())
+	}
+	web := &http.Server{Handler: monitor.handler(metrics.Handler(log), services), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
+	log.Info(fmt.Sprintf("Toolgrant serves gRPC on %s, and over HTTP, with /healthz, /readyz and /metrics, on http://%s", grpcListener.Addr(), httpListener.Addr()))
 	log.Warn("there is no authentication: whoever can reach these addresses on this machine may do everything")
 
 	group, ctx := errgroup.WithContext(ctx)
@@ -116,19 +120,20 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 		<-ctx.Done()
 		log.Info("shutting down")
 		monitor.health.Shutdown()
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.ShutdownTimeout)
+		defer cancel()
+		err := web.Shutdown(limit) // before the other, which would break off calls over HTTP
 		drained := make(chan struct{})
 		go func() {
 			server.GracefulStop()
 			close(drained)
 		}()
-		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.ShutdownTimeout)
-		defer cancel()
 		select {
 		case <-drained:
 		case <-limit.Done():
 			server.Stop()
 		}
-		return web.Shutdown(limit)
+		return err
 	})
 	return group.Wait()
 }

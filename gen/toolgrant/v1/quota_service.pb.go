@@ -397,9 +397,7 @@ func (x *CommitQuotaResponse) GetRules() []*QuotaState {
 type ReleaseQuotaRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The operation that reserved.
-	OperationId string `protobuf:"bytes,1,opt,name=operation_id,json=operationId,proto3" json:"operation_id,omitempty"`
-	// The user.
-	UserId        string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	OperationId   string `protobuf:"bytes,1,opt,name=operation_id,json=operationId,proto3" json:"operation_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -437,13 +435,6 @@ func (*ReleaseQuotaRequest) Descriptor() ([]byte, []int) {
 func (x *ReleaseQuotaRequest) GetOperationId() string {
 	if x != nil {
 		return x.OperationId
-	}
-	return ""
-}
-
-func (x *ReleaseQuotaRequest) GetUserId() string {
-	if x != nil {
-		return x.UserId
 	}
 	return ""
 }
@@ -899,9 +890,9 @@ type ListQuotaHistoryRequest struct {
 	FirstDay string `protobuf:"bytes,3,opt,name=first_day,json=firstDay,proto3" json:"first_day,omitempty"`
 	// The last day, included. Empty: the last there is.
 	LastDay string `protobuf:"bytes,4,opt,name=last_day,json=lastDay,proto3" json:"last_day,omitempty"`
-	// 0 means 100.
+	// How many at most. Default 100.
 	PageSize int32 `protobuf:"varint,5,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// next_page_token of the page before; empty: the first page.
+	// next_page_token of the page before. Empty: the first page.
 	PageToken     string `protobuf:"bytes,6,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1158,12 +1149,10 @@ const file_toolgrant_v1_quota_service_proto_rawDesc = "" +
 	"\"\b\x18\x80\x94\xeb\xdc\x03(\x00H\x00R\x06tokens\x88\x01\x01B\t\n" +
 	"\a_tokens\"E\n" +
 	"\x13CommitQuotaResponse\x12.\n" +
-	"\x05rules\x18\x01 \x03(\v2\x18.toolgrant.v1.QuotaStateR\x05rules\"i\n" +
+	"\x05rules\x18\x01 \x03(\v2\x18.toolgrant.v1.QuotaStateR\x05rules\"D\n" +
 	"\x13ReleaseQuotaRequest\x12-\n" +
 	"\foperation_id\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\voperationId\x12#\n" +
-	"\auser_id\x18\x02 \x01(\tB\n" +
-	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\x06userId\"F\n" +
+	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\voperationId\"F\n" +
 	"\x14ReleaseQuotaResponse\x12.\n" +
 	"\x05rules\x18\x01 \x03(\v2\x18.toolgrant.v1.QuotaStateR\x05rules\"l\n" +
 	"\x14GetQuotaUsageRequest\x12#\n" +
@@ -1211,7 +1200,7 @@ const file_toolgrant_v1_quota_service_proto_rawDesc = "" +
 	"\tpage_size\x18\x05 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
 	"\n" +
-	"page_token\x18\x06 \x01(\tB\b\xbaH\x05r\x03(\x80 R\tpageToken\"r\n" +
+	"page_token\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\tpageToken\"r\n" +
 	"\x18ListQuotaHistoryResponse\x12.\n" +
 	"\x05usage\x18\x01 \x03(\v2\x18.toolgrant.v1.QuotaUsageR\x05usage\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"~\n" +

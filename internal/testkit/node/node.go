@@ -39,6 +39,7 @@ type Options struct {
 type Node struct {
 	Store   *postgres.Store
 	Replica *replica.Replica
+	Server  *grpc.Server
 	Address string
 	Conn    *grpc.ClientConn
 	// Stop ends the node before the test does, without a farewell to those who are connected.
@@ -97,5 +98,5 @@ func Start(t testing.TB, url string, o Options) *Node {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	return &Node{Store: store, Replica: memory, Address: listener.Addr().String(), Conn: conn, Stop: stopAll}
+	return &Node{Store: store, Replica: memory, Server: server, Address: listener.Addr().String(), Conn: conn, Stop: stopAll}
 }
