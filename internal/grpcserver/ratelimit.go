@@ -103,4 +103,6 @@ func standingItem(s quota.State, now time.Time) string {
 	return item + ";t=" + wholeSeconds(max(0, s.Reset.Sub(now)))
 }
 
-func wholeSeconds(d time.Duration) string { return strconv.FormatInt(int64(math.Ceil(d.Seconds())), 10) }
+func wholeSeconds(d time.Duration) string {
+	return strconv.FormatInt(int64(math.Ceil(d.Seconds())), 10)
+}

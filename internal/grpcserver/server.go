@@ -20,6 +20,7 @@ import (
 	"github.com/toolgrant/toolgrant/internal/effective"
 	"github.com/toolgrant/toolgrant/internal/enable"
 	"github.com/toolgrant/toolgrant/internal/id"
+	"github.com/toolgrant/toolgrant/internal/quota"
 	"github.com/toolgrant/toolgrant/internal/replica"
 	"github.com/toolgrant/toolgrant/internal/revision"
 )
@@ -50,6 +51,9 @@ type Store interface {
 	Users(ctx context.Context, after id.User, atMost int32) ([]availability.User, revision.Revision, error)
 	// Edit makes what decide makes of all that is stored but the users, and of those of the users that exist.
 	Edit(ctx context.Context, users []id.User, decide func(stored admin.Manifest) (admin.Edit, error)) ([]admin.Change, revision.Revision, error)
+	// History returns what was used after a day, user and tool, to a last day, at most so many; of all users without a
+	// user, of all tools without a tool.
+	History(ctx context.Context, user id.User, tool id.Tool, after quota.Usage, last time.Time, atMost int32) ([]quota.Usage, error)
 	// Preview tells what Edit would change.
 	Preview(ctx context.Context, decide func(stored admin.Manifest) (admin.Edit, error)) ([]admin.Change, revision.Revision, error)
 }
@@ -100,6 +104,7 @@ func New(o Options) *grpc.Server {
 	)...)
 	s.RegisterService(entitlementDesc(), &entitlementServer{store: o.Store, replica: o.Replica, answers: o.Answers, answered: o.Answered,
 		watching: semaphore.NewWeighted(int64(runtime.GOMAXPROCS(0))), checkpoint: o.CheckpointInterval, now: o.Now})
+	toolgrantv1.RegisterQuotaServiceServer(s, &quotaServer{store: o.Store})
 	toolgrantv1.RegisterChatServiceServer(s, &chatServer{store: o.Store})
 	b := &backend{store: o.Store, validator: validator}
 	toolgrantv1.RegisterCatalogServiceServer(s, &catalogServer{backend: b})
