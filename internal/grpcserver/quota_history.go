@@ -11,6 +11,13 @@ import (
 	"github.com/toolgrant/toolgrant/internal/quota"
 )
 
+// Usage is the storage of what was used.
+type Usage interface {
+	// History returns what was used after a day, user and tool, to a last day, at most so many; of all users without a
+	// user, of all tools without a tool.
+	History(ctx context.Context, user id.User, tool id.Tool, after quota.Usage, last time.Time, atMost int32) ([]quota.Usage, error)
+}
+
 // ListQuotaHistory implements the RPC.
 func (s *quotaServer) ListQuotaHistory(ctx context.Context, r *toolgrantv1.ListQuotaHistoryRequest) (*toolgrantv1.ListQuotaHistoryResponse, error) {
 	first, last, err := daysOf(r)
@@ -28,7 +35,7 @@ func (s *quotaServer) ListQuotaHistory(ctx context.Context, r *toolgrantv1.ListQ
 			return nil, err
 		}
 	}
-	usage, err := s.store.History(ctx, id.User(r.GetUserId()), id.Tool(r.GetToolId()), after, last, size+1) // one more, to know whether there are more
+	usage, err := s.usage.History(ctx, id.User(r.GetUserId()), id.Tool(r.GetToolId()), after, last, size+1) // one more, to know whether there are more
 	if err != nil {
 		return nil, err
 	}
@@ -74,9 +81,4 @@ func usageNamed(name string) (quota.Usage, error) {
 		return quota.Usage{}, errPageToken
 	}
 	return quota.Usage{Day: at, User: id.User(user), Tool: id.Tool(tool)}, nil
-}
-
-type quotaServer struct {
-	toolgrantv1.UnimplementedQuotaServiceServer
-	store Store
 }

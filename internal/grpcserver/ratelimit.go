@@ -1,6 +1,7 @@
 package grpcserver
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -11,13 +12,14 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/toolgrant/toolgrant/internal/id"
 	"github.com/toolgrant/toolgrant/internal/quota"
 )
 
 // maxRateLimits is how many rules the headers tell of: proxies accept few kilobytes.
 const maxRateLimits = 8
 
-// tellRateLimits tells callers by HTTP how rules stand, which are those of the states, in headers as in the body.
+// tellRateLimits tells callers by HTTP how rules stand, or those of them that have a state, in header fields.
 // Callers by gRPC, who read the body, are spared them.
 func tellRateLimits(ctx context.Context, rules []quota.Limited, states []quota.State) {
 	if !overHTTP(ctx) {
@@ -39,35 +41,26 @@ func tellRetryAfter(ctx context.Context, wait time.Duration) {
 // rateLimits words rules as the fields RateLimit-Policy and RateLimit of draft-ietf-httpapi-ratelimit-headers-10. Rules
 // that never deny are left out, and so are those that could not be asked; of many, the tightest are told.
 func rateLimits(rules []quota.Limited, states []quota.State, now time.Time) (policy, limits string) {
-	var told []int
-	for i := range states {
-		if !rules[i].Shadow && !states[i].ByOutage {
-			told = append(told, i)
-		}
-	}
-	if len(told) > maxRateLimits {
-		slices.SortStableFunc(told, func(a, b int) int { return compareShares(states[a], states[b]) })
-		told = told[:maxRateLimits]
-		slices.Sort(told)
+	told := make(map[id.Quota]quota.State)
+	for _, s := range tightest(states) {
+		told[s.Rule] = s
 	}
 	var policies, standings []string
-	for _, i := range told {
-		policies = append(policies, policyItem(&rules[i], now))
-		standings = append(standings, standingItem(states[i], now))
+	for i := range rules {
+		if s, ok := told[rules[i].ID]; ok && !rules[i].Shadow {
+			policies = append(policies, policyItem(&rules[i], now))
+			standings = append(standings, standingItem(s, now))
+		}
 	}
 	return gostrings.Join(policies, ", "), gostrings.Join(standings, ", ")
 }
 
-// compareShares orders by what remains as a share of the limit.
-func compareShares(a, b quota.State) int {
+// tightest returns the states of which the smallest share of the limit remains, as many as are told.
+func tightest(states []quota.State) []quota.State {
+	known := slices.DeleteFunc(slices.Clone(states), func(s quota.State) bool { return s.ByOutage })
 	share := func(s quota.State) float64 { return float64(s.Remaining) / float64(max(1, s.Limit)) }
-	switch x, y := share(a), share(b); {
-	case x < y:
-		return -1
-	case x > y:
-		return 1
-	}
-	return 0
+	slices.SortStableFunc(known, func(a, b quota.State) int { return cmp.Compare(share(a), share(b)) })
+	return known[:min(len(known), maxRateLimits)]
 }
 
 // policyItem is what a rule allows. Identifiers need no escapes between quotes.

@@ -31,6 +31,8 @@ const maxMessageBytes = 64 << 20
 // Store is the storage that the handlers need. Its errors are faults, or unexpected. A revision that it
 // returns with an answer is the one that the answer is complete through; with a write, it names the write.
 type Store interface {
+	Overrides
+	Usage
 	// AdvanceTurn raises a chat's turn.
 	AdvanceTurn(context.Context, id.Chat, int32) error
 	// CreateChat creates a chat with its default avatar.
@@ -51,9 +53,6 @@ type Store interface {
 	Users(ctx context.Context, after id.User, atMost int32) ([]availability.User, revision.Revision, error)
 	// Edit makes what decide makes of all that is stored but the users, and of those of the users that exist.
 	Edit(ctx context.Context, users []id.User, decide func(stored admin.Manifest) (admin.Edit, error)) ([]admin.Change, revision.Revision, error)
-	// History returns what was used after a day, user and tool, to a last day, at most so many; of all users without a
-	// user, of all tools without a tool.
-	History(ctx context.Context, user id.User, tool id.Tool, after quota.Usage, last time.Time, atMost int32) ([]quota.Usage, error)
 	// Preview tells what Edit would change.
 	Preview(ctx context.Context, decide func(stored admin.Manifest) (admin.Edit, error)) ([]admin.Change, revision.Revision, error)
 }
@@ -63,6 +62,12 @@ type Options struct {
 	Store   Store
 	Replica *replica.Replica
 	Logger  *slog.Logger
+	// Gate decides about quotas.
+	Gate *quota.Gate
+	// Resets is where resets of quotas are written down.
+	Resets quota.ResetLog
+	// History is told what was used.
+	History *quota.History
 	// Answers is the cache of encoded answers.
 	Answers *Answers
 	// CheckpointInterval is how often a stream on which nothing happens says so.
@@ -104,12 +109,12 @@ func New(o Options) *grpc.Server {
 	)...)
 	s.RegisterService(entitlementDesc(), &entitlementServer{store: o.Store, replica: o.Replica, answers: o.Answers, answered: o.Answered,
 		watching: semaphore.NewWeighted(int64(runtime.GOMAXPROCS(0))), checkpoint: o.CheckpointInterval, now: o.Now})
-	toolgrantv1.RegisterQuotaServiceServer(s, &quotaServer{store: o.Store})
 	toolgrantv1.RegisterChatServiceServer(s, &chatServer{store: o.Store})
 	b := &backend{store: o.Store, validator: validator}
 	toolgrantv1.RegisterCatalogServiceServer(s, &catalogServer{backend: b})
 	toolgrantv1.RegisterAvailabilityServiceServer(s, &availabilityServer{backend: b})
 	toolgrantv1.RegisterAvatarServiceServer(s, &avatarServer{backend: b})
+	toolgrantv1.RegisterQuotaServiceServer(s, &quotaServer{gate: o.Gate, replica: o.Replica, overrides: o.Store, usage: o.Store, history: o.History, resets: o.Resets, now: o.Now})
 	toolgrantv1.RegisterAdminServiceServer(s, &adminServer{backend: b})
 	return s
 }

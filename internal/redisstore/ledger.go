@@ -215,7 +215,7 @@ func (l *Ledger) settle(ctx context.Context, operation string, how func(*reserva
 			Message: map[status]string{released: "the reservation was released before", committed: "the reservation was committed before"}[a.status]}
 	}
 	d := a.decision(rules)
-	d.Admitted = true
+	d.Admitted, d.Settled = true, r.settled(user, mode, tokens)
 	return d, nil
 }
 
