@@ -89,7 +89,7 @@ func denialsOf(err error) (denials []*errdetails.QuotaFailure_Violation, retry *
 func explainDenial(headline string, denials []*errdetails.QuotaFailure_Violation, retry *errdetails.RetryInfo, now time.Time) string {
 	text := headline
 	for _, d := range denials {
-		text += "\n  " + d.GetDescription()
+		text += "\n  " + d.GetQuotaId() + ": " + d.GetDescription()
 	}
 	if retry == nil {
 		return text + "\nwaiting does not help"

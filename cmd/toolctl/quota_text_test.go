@@ -35,7 +35,7 @@ func TestWaitsAreReadable(t *testing.T) {
 func TestDenialsTellHowLongToWait(t *testing.T) {
 	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.Local)
 	denied := func(details ...protoadapt.MessageV1) error {
-		failure := &errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{{Subject: "user:ann", Description: "quota web.day: 10 of 10 calls are used"}}}
+		failure := &errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{{Subject: "user:ann", QuotaId: "web.day", Description: "10 of 10 calls are used"}}}
 		st, err := status.New(codes.ResourceExhausted, "quotas deny it").WithDetails(append(details, failure)...)
 		if err != nil {
 			t.Fatal(err)
@@ -46,14 +46,14 @@ func TestDenialsTellHowLongToWait(t *testing.T) {
 	denials, retry := denialsOf(err)
 	same(t, explainDenial("quotas deny it", denials, retry, now), `
 quotas deny it
-  quota web.day: 10 of 10 calls are used
+  web.day: 10 of 10 calls are used
 try again in 1m 30s`)
 	if exitStatus(err) != exitExhausted {
 		t.Errorf("got status %d", exitStatus(err))
 	}
 	same(t, explainError(denied()), `
 quotas deny it
-  quota web.day: 10 of 10 calls are used
+  web.day: 10 of 10 calls are used
 waiting does not help`)
 	if other := status.Error(codes.ResourceExhausted, "too large"); exitStatus(other) != exitRefused {
 		t.Errorf("another exhaustion: got status %d", exitStatus(other))

@@ -39,28 +39,23 @@ func tellRetryAfter(ctx context.Context, wait time.Duration) {
 }
 
 // rateLimits words rules as the fields RateLimit-Policy and RateLimit of draft-ietf-httpapi-ratelimit-headers-10. Rules
-// that never deny are left out, and so are those that could not be asked; of many, the tightest are told.
+// that never deny are left out, and so are those that could not be asked; the tightest come first.
 func rateLimits(rules []quota.Limited, states []quota.State, now time.Time) (policy, limits string) {
-	told := make(map[id.Quota]quota.State)
-	for _, s := range tightest(states) {
-		told[s.Rule] = s
-	}
-	var policies, standings []string
+	byID := make(map[id.Quota]*quota.Limited)
 	for i := range rules {
-		if s, ok := told[rules[i].ID]; ok && !rules[i].Shadow {
-			policies = append(policies, policyItem(&rules[i], now))
-			standings = append(standings, standingItem(s, now))
+		if !rules[i].Shadow {
+			byID[rules[i].ID] = &rules[i]
 		}
 	}
-	return gostrings.Join(policies, ", "), gostrings.Join(standings, ", ")
-}
-
-// tightest returns the states of which the smallest share of the limit remains, as many as are told.
-func tightest(states []quota.State) []quota.State {
-	known := slices.DeleteFunc(slices.Clone(states), func(s quota.State) bool { return s.ByOutage })
+	told := slices.DeleteFunc(slices.Clone(states), func(s quota.State) bool { return s.ByOutage || byID[s.Rule] == nil })
 	share := func(s quota.State) float64 { return float64(s.Remaining) / float64(max(1, s.Limit)) }
-	slices.SortStableFunc(known, func(a, b quota.State) int { return cmp.Compare(share(a), share(b)) })
-	return known[:min(len(known), maxRateLimits)]
+	slices.SortStableFunc(told, func(a, b quota.State) int { return cmp.Compare(share(a), share(b)) })
+	var policies, standings []string
+	for _, s := range told[:min(len(told), maxRateLimits)] {
+		policies = append(policies, policyItem(byID[s.Rule], now))
+		standings = append(standings, standingItem(s, now))
+	}
+	return gostrings.Join(policies, ", "), gostrings.Join(standings, ", ")
 }
 
 // policyItem is what a rule allows. Identifiers need no escapes between quotes.

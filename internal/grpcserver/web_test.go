@@ -8,10 +8,14 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
@@ -198,5 +202,56 @@ func TestOtherPagesAreRefused(t *testing.T) {
 		if status, answer := b.askJSON("EntitlementService/ResolveTools", question, test.fields...); status != test.want {
 			t.Errorf("%v: got %d %s", test.fields, status, answer)
 		}
+	}
+}
+
+func TestQuotasOverHTTPAreToldInHeaderFields(t *testing.T) {
+	b := overHTTP(t)
+	b.apply(b.ctx, t, `
+tools:
+  - tool_id: slides
+    tool_type_id: slides
+    name: slides
+    required_capabilities: [display]
+    quotas:
+      - {quota_id: slides.month, scope: QUOTA_SCOPE_USER, unit: QUOTA_UNIT_TOKENS, limit: 1000, window: {calendar: {period: CALENDAR_PERIOD_MONTH}}}
+      - {quota_id: slides.hour, scope: QUOTA_SCOPE_USER, unit: QUOTA_UNIT_CALLS, limit: 2, window: {fixed: 3600s}}
+`)
+	consume := func(operation string) (*http.Response, string) {
+		response, answer := b.ask("QuotaService/ConsumeQuota", []byte(`{"operation_id": "`+operation+`", "user_id": "ann", "tool_id": "slides", "tokens": 10}`),
+			"Content-Type", "application/json")
+		return response, string(answer)
+	}
+	policy := regexp.MustCompile(`^"slides.hour";q=2;w=3600, "slides.month";q=1000;qu="tokens";w=(2678400|2592000|2505600|2419200)$`)
+	for i, remaining := range []string{"1", "0"} {
+		response, answer := consume(strconv.Itoa(i))
+		limits := regexp.MustCompile(`^"slides.hour";r=` + remaining + `;t=36\d\d, "slides.month";r=9\d0;t=\d+$`)
+		if got := response.Header.Get("RateLimit-Policy"); response.StatusCode != http.StatusOK || !policy.MatchString(got) {
+			t.Errorf("%d %s: policy %q", response.StatusCode, answer, got)
+		}
+		if got := response.Header.Get("RateLimit"); !limits.MatchString(got) {
+			t.Errorf("limits %q", got)
+		}
+		if !strings.Contains(answer, `"remaining":"`+remaining+`"`) {
+			t.Errorf("got %s", answer)
+		}
+	}
+	response, answer := consume("denied")
+	retry, err := strconv.Atoi(response.Header.Get("Retry-After"))
+	if response.StatusCode != http.StatusTooManyRequests || err != nil || retry < 3000 || retry > 3660 ||
+		!strings.HasPrefix(response.Header.Get("RateLimit"), `"slides.hour";r=0;t=`) {
+		t.Errorf("%d %s: %v", response.StatusCode, answer, response.Header)
+	}
+	for _, part := range []string{`"resource_exhausted"`, `"google.rpc.QuotaFailure"`, `"quotaId":"slides.hour"`, `"google.rpc.RetryInfo"`} {
+		if !strings.Contains(answer, part) {
+			t.Errorf("no %s in %s", part, answer)
+		}
+	}
+
+	// Over gRPC they are left out.
+	var header metadata.MD
+	if _, err := v1.NewQuotaServiceClient(b.conn).ConsumeQuota(b.ctx, &v1.ConsumeQuotaRequest{OperationId: "0", UserId: "ann", ToolId: "slides", Tokens: proto.Int64(10)},
+		grpc.Header(&header)); err != nil || len(header.Get("RateLimit")) > 0 {
+		t.Errorf("got %v %v", header, err)
 	}
 }

@@ -118,7 +118,7 @@ func Start(t testing.TB, url string, o Options) *Node {
 		_ = history.Close(limit)
 	})
 	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Gate: quota.NewGate(gate), Resets: store, History: history, Logger: logger,
-		Answers: grpcserver.NewAnswers(cacheBytes),
+		Answers:            grpcserver.NewAnswers(cacheBytes),
 		CheckpointInterval: o.CheckpointInterval, ServerOptions: o.ServerOptions, Now: o.Now})
 	listener, err := net.Listen("tcp", o.Address)
 	if err != nil {
