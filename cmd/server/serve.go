@@ -65,8 +65,9 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 		_ = memory.CatchUp(ctx)
 	})
 
+	gate := others.gate(c, store.Database(), log)
 	answers := grpcserver.NewAnswers(uint64(c.CacheBytes) / 2)
-	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Logger: log, CallTimeout: c.CallTimeout,
+	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Gate: gate, Logger: log, CallTimeout: c.CallTimeout,
 		Answers: answers, CheckpointInterval: c.CheckpointInterval,
 		ServerOptions: append(tracing.ServerOptions(), grpc.ChainUnaryInterceptor(metrics.CountUnary), grpc.ChainStreamInterceptor(metrics.CountStream)),
 		Answered:      metrics.Answered})
@@ -78,6 +79,7 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	metrics.WatchReplica(memory.Stats)
 	metrics.WatchAnswers(answers.Size)
 	metrics.WatchPool(store.PoolStat)
+	metrics.WatchQuotas(gate.Stats)
 
 	grpcListener, err := net.Listen("tcp", c.GRPCAddr)
 	if err != nil {
@@ -108,6 +110,10 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 		return nil
 	})
 	group.Go(func() error { return others.listen(ctx, memory.Wake) })
+	group.Go(func() error {
+		others.nodes.Run(ctx)
+		return nil
+	})
 	group.Go(func() error {
 		prune(ctx, store, c.ChangesRetention, log)
 		return nil

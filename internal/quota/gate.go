@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/toolgrant/toolgrant/internal/fault"
-	"github.com/toolgrant/toolgrant/internal/id"
 )
 
 // GateOptions is what a gate is made of.
@@ -78,7 +77,7 @@ func split(o *Operation) (s scopes) {
 
 var errNoSlices = errors.New("SYSTEM rules cannot be decided: this gate has nothing to lease slices from")
 
-// Take consumes or reserves.
+// Take consumes or reserves. A denial tells the states of the rules that were asked last, of which some denied.
 //
 // A tool without rules admits everything. What is reserved of it is remembered by this node, so that settling it here
 // is answered; nothing is written, so other nodes do not know the operation.
@@ -115,10 +114,10 @@ func (g *Gate) take(ctx context.Context, o Operation) (Decision, error) {
 	case err != nil || !last.Admitted || last.Repeated && !front.Repeated:
 		g.giveBack(&o, &s)
 	}
-	if err != nil {
-		return Decision{}, err
+	if err != nil || !last.Admitted {
+		return last, err
 	}
-	return merge(o.Rules, front, last), nil
+	return merge(front, last), nil
 }
 
 // unsure tells whether the ledger may have been charged although it did not say so.
@@ -135,7 +134,7 @@ func (g *Gate) takeFront(ctx context.Context, o *Operation, s *scopes) (Decision
 	}
 	if node.Repeated {
 		node.States = append(node.States, g.slicesStates(ctx, o.User, s.slices)...)
-		return merge(o.Rules, node), nil
+		return merge(node), nil
 	}
 	system, err := g.slices.Spend(ctx, s.slices, o.Cost)
 	if unavailable(err) {
@@ -143,11 +142,9 @@ func (g *Gate) takeFront(ctx context.Context, o *Operation, s *scopes) (Decision
 	}
 	if err != nil || !system.Admitted {
 		g.node.giveBack(o)
+		return system, err
 	}
-	if err != nil {
-		return Decision{}, err
-	}
-	return merge(o.Rules, node, system), nil
+	return merge(node, system), nil
 }
 
 // takeLast takes from the rules of the ledger.
@@ -180,31 +177,16 @@ func (o *Operation) only(rules []Limited) Operation {
 	return part
 }
 
-// merge makes one decision of those over parts of the rules, which are in the order of all rules.
-func merge(rules []Limited, parts ...Decision) Decision {
+// merge makes one answer of those over parts of the rules, which all admitted.
+func merge(parts ...Decision) Decision {
 	all := Decision{Admitted: true, Repeated: true}
-	states := make(map[id.Quota]State, len(rules))
-	denied := make(map[id.Quota]bool)
 	for _, d := range parts {
-		all.Admitted = all.Admitted && d.Admitted
 		all.Repeated = all.Repeated && d.Repeated
 		if d.Expire.After(all.Expire) {
 			all.Expire = d.Expire
 		}
-		for _, s := range d.States {
-			states[s.Rule] = s
-		}
-		for _, rule := range d.Denied {
-			denied[rule] = true
-		}
+		all.States = append(all.States, d.States...)
 	}
-	for _, r := range rules {
-		if s, ok := states[r.ID]; ok {
-			all.States = append(all.States, s)
-		}
-		if denied[r.ID] {
-			all.Denied = append(all.Denied, r.ID)
-		}
-	}
+	all.States = byRule(all.States)
 	return all
 }
