@@ -19,12 +19,16 @@ import (
 	"github.com/toolgrant/toolgrant/internal/embedded"
 	"github.com/toolgrant/toolgrant/internal/grpcserver"
 	"github.com/toolgrant/toolgrant/internal/postgres"
+	"github.com/toolgrant/toolgrant/internal/quota"
 	"github.com/toolgrant/toolgrant/internal/replica"
 	"github.com/toolgrant/toolgrant/internal/telemetry"
 )
 
 // loadTimeout bounds each read of the database for the memory, however many wait for it.
 const loadTimeout = 3 * time.Second
+
+// historyTimeout bounds how long a server that shuts down tries to write down what was used last.
+const historyTimeout = 5 * time.Second
 
 // serve serves until ctx ends, or something that it needs fails for good.
 func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) {
@@ -65,10 +69,18 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 		_ = memory.CatchUp(ctx)
 	})
 
+	history := quota.NewHistory(store, log)
+	defer func() {
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), historyTimeout)
+		defer cancel()
+		if lost := history.Close(limit); lost != nil {
+			err = errors.Join(err, fmt.Errorf("the last second of the history of quotas could not be written: %w", lost))
+		}
+	}()
 	gate := others.gate(c, store.Database(), log)
 	answers := grpcserver.NewAnswers(uint64(c.CacheBytes) / 2)
-	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Gate: gate, Logger: log, CallTimeout: c.CallTimeout,
-		Answers: answers, CheckpointInterval: c.CheckpointInterval,
+	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Gate: gate, Resets: store, History: history,
+		Logger: log, CallTimeout: c.CallTimeout, Answers: answers, CheckpointInterval: c.CheckpointInterval,
 		ServerOptions: append(tracing.ServerOptions(), grpc.ChainUnaryInterceptor(metrics.CountUnary), grpc.ChainStreamInterceptor(metrics.CountStream)),
 		Answered:      metrics.Answered})
 	monitor := &monitor{replica: memory, health: health.NewServer()}

@@ -58,8 +58,8 @@ var _ quota.Ledger = (*Ledger)(nil)
 //
 // An operation can be repeated until the answer is known. What was admitted is not charged again. A denial is
 // not remembered, because nothing was charged: asking again later, under the same id, is what a caller who was
-// told how long to wait does. The scripts run through a client that tries nothing twice, and would do no harm
-// twice.
+// told how long to wait does. The scripts do no harm when they run twice, as the client of a Cluster lets them when
+// a connection breaks.
 //
 // Held units count until they are settled, also across the end of a period; what is charged is charged when it
 // is committed. A reservation that nobody settles is given back or charged as of the moment when its lease ran
@@ -77,7 +77,7 @@ type Ledger struct {
 
 // NewLedger is for the nodes of a database, which the number identifies. The timeout bounds each command, of which
 // consuming takes one, reserving and settling three. A user of Redis's access control needs the keys toolgrant:*
-// and EVAL, EVALSHA, GET, SET, DEL, TIME, PEXPIREAT, HGET, HMGET, HSET, HDEL, HINCRBY, ZADD, ZREM, ZRANGE,
+// and EVAL, EVALSHA, EXISTS, GET, SET, DEL, TIME, PEXPIREAT, HGET, HMGET, HSET, HDEL, HINCRBY, ZADD, ZREM, ZRANGE,
 // ZRANGEBYSCORE, ZREMRANGEBYRANK.
 func NewLedger(client redis.UniversalClient, database uint64, timeout time.Duration) *Ledger {
 	return &Ledger{client: client, prefix: fmt.Sprintf("toolgrant:%016x:", database), timeout: timeout, scripts: ledgerScripts}

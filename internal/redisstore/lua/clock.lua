@@ -5,6 +5,13 @@
 --
 -- All that is counted is whole numbers below 2^53, where doubles are exact. Keys are read before any is written, so
 -- that a script which may not read one of them has changed nothing.
+
+-- While a slot of a Cluster moves, a script that was let in may not touch keys which it has just deleted, and would
+-- stop in the middle. Two keys that are never there can't be looked for then, on either side.
+if type(redis.pcall('EXISTS', KEYS[1] .. '\0', KEYS[1] .. '\1')) == 'table' then
+	return redis.error_reply('TRYAGAIN the slot moves')
+end
+
 local STRIDE = 10
 local SLOTS, CELLS = 60, 61 -- a unit counts in the slot it was taken in and in the 60 after it
 local LONGEST = 2 * 366 * 86400000
