@@ -165,7 +165,11 @@ func (l *Ledger) settle(ctx context.Context, operation string, how func(*reserva
 		return quota.Decision{}, fault.Missing("operation", operation)
 	}
 	mode, tokens := how(r)
-	return l.settleParts(ctx, id.User(user), operation, r, mode, tokens)
+	d, err := l.settleParts(ctx, id.User(user), operation, r, mode, tokens)
+	if err == nil {
+		d.Settled = r.settled(user, mode, tokens)
+	}
+	return d, err
 }
 
 func (l *Ledger) get(ctx context.Context, key string) (value string, err error) {
