@@ -31,6 +31,7 @@ type twins struct {
 	memory *quota.Memory
 	rules  []quota.Limited
 	made   []made
+	count  int
 }
 
 type made struct {
@@ -51,7 +52,8 @@ func compareTwins(t *rapid.T, s *suite) {
 	t.Repeat(map[string]func(*rapid.T){
 		"take": func(t *rapid.T) {
 			n := rapid.Int64Range(1, 4).Draw(t, "calls")
-			o := operation(numbered("o", len(w.made)), n, rapid.SampledFrom([]time.Duration{0, time.Second, 40 * time.Second, time.Hour}).Draw(t, "lease"))
+			w.count++
+			o := operation(numbered("o", w.count), n, rapid.SampledFrom([]time.Duration{0, time.Second, 40 * time.Second, time.Hour}).Draw(t, "lease"))
 			o.User = users.Draw(t, "user")
 			for _, i := range rapid.SliceOfNDistinct(rapid.IntRange(0, len(w.rules)-1), 1, 4, rapid.ID[int]).Draw(t, "rules") {
 				o.Rules = append(o.Rules, w.rules[i])
