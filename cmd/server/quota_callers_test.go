@@ -150,7 +150,7 @@ func (c *callers) reserve(ctx context.Context, n int, operation string) {
 		return
 	case 1:
 		err = c.insist(ctx, n+1, func(ctx context.Context, node client) error {
-			_, err := node.ReleaseQuota(ctx, &v1.ReleaseQuotaRequest{OperationId: operation, UserId: "u"})
+			_, err := node.ReleaseQuota(ctx, &v1.ReleaseQuotaRequest{OperationId: operation})
 			return err
 		})
 		tokens = 0
