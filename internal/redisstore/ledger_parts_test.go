@@ -23,6 +23,7 @@ func (s *suite) wantSystem(rule quota.Limited, used, held int64) {
 
 // Reservations take from rules of both scopes, or from none; settling them settles all.
 func TestReservationsOfSystemRules(t *testing.T) {
+	t.Parallel()
 	onBoth(t, func(t *testing.T, s *suite) {
 		a, b := system(limited("a", quota.UnitTokens, 100, fixed(time.Hour))), system(charged(limited("b", quota.UnitCalls, 5, daily(""))))
 		mine, places := limited("m", quota.UnitCalls, 4, fixed(time.Minute)), system(limited("p", quota.UnitConcurrentCalls, 9, quota.Window{}))
@@ -68,6 +69,7 @@ func TestReservationsOfSystemRules(t *testing.T) {
 
 // Who settled the user's part and then died left the rest: it is settled when somebody asks again.
 func TestReservationsAreSettledInParts(t *testing.T) {
+	t.Parallel()
 	onBoth(t, func(t *testing.T, s *suite) {
 		rule, mine := system(limited("a", quota.UnitTokens, 100, fixed(time.Hour))), limited("m", quota.UnitCalls, 4, fixed(time.Hour))
 		s.reserve("o", 2, time.Hour, rule, mine)
@@ -85,6 +87,7 @@ func TestReservationsAreSettledInParts(t *testing.T) {
 
 // An attempt that was lost is joined by the next one, which extends the lease; a denial gives back its own share only.
 func TestAttemptsAtAReservation(t *testing.T) {
+	t.Parallel()
 	onBoth(t, func(t *testing.T, s *suite) {
 		rule, mine := system(limited("a", quota.UnitCalls, 4, fixed(time.Hour))), limited("m", quota.UnitCalls, 4, fixed(time.Hour))
 		o := operation("o", 2, time.Minute, rule, mine)
@@ -124,6 +127,7 @@ func TestAttemptsAtAReservation(t *testing.T) {
 
 // Many callers who ask twice at once, and are often denied by the user's rule: each SYSTEM rule holds what is reserved.
 func TestReservationsOfSystemRulesAtOnce(t *testing.T) {
+	t.Parallel()
 	url := testkit.Redis(t)
 	s := &suite{Ledger: NewLedger(openFor(t, url), 1, 20*time.Second), t: t, now: time.Now()}
 	ctx := testkit.Context(t)
@@ -163,6 +167,7 @@ func TestReservationsOfSystemRulesAtOnce(t *testing.T) {
 
 // Whatever answers are lost: who repeats is charged once, by the user's rules and the SYSTEM's.
 func TestReservationsOfSystemRulesLoseAnswers(t *testing.T) {
+	t.Parallel()
 	url, lossy := testkit.Redis(t), &loss{every: 23}
 	client := openFor(t, url)
 	client.AddHook(lossy)

@@ -51,6 +51,7 @@ func inRedis(t testing.TB, l *Ledger, rule quota.Limited) quota.State {
 
 // Nodes that spend as fast as they can are admitted exactly as often as the limit says, or a few times less.
 func TestSlicesOfManyNodes(t *testing.T) {
+	t.Parallel()
 	url := testkit.Redis(t)
 	for name, window := range map[string]quota.Window{"fixed": fixed(time.Hour), "daily": daily("Asia/Shanghai"), "bucket": bucketOf(0.001)} {
 		const nodes, callers, limit = 4, 64, 10_000
@@ -103,6 +104,7 @@ func TestSlicesOfManyNodes(t *testing.T) {
 
 // All or nothing, with every rule's state; what one rule denies is charged nowhere.
 func TestSlicesAllOrNothing(t *testing.T) {
+	t.Parallel()
 	s := newSlices(t, testkit.Redis(t))
 	wide, narrow := system(limited("a", quota.UnitTokens, 1000, fixed(time.Hour))), system(limited("b", quota.UnitCalls, 3, daily("")))
 	shadow := system(limited("c", quota.UnitCalls, 1, fixed(time.Hour)))
@@ -143,6 +145,7 @@ func TestSlicesAllOrNothing(t *testing.T) {
 
 // A slice that nobody needs goes back, and is forgotten.
 func TestSlicesGoBackWhenIdle(t *testing.T) {
+	t.Parallel()
 	s := newSlices(t, testkit.Redis(t))
 	rule := system(limited("r", quota.UnitCalls, 100_000, fixed(time.Hour)))
 	for range 1000 {
@@ -166,6 +169,7 @@ func TestSlicesGoBackWhenIdle(t *testing.T) {
 
 // What a node that died had leased is charged when its lease has run out.
 func TestSlicesOfADeadNode(t *testing.T) {
+	t.Parallel()
 	url := testkit.Redis(t)
 	dead, alive := newSlices(t, url), newSlices(t, url)
 	rule := system(limited("r", quota.UnitCalls, 10_000, fixed(time.Hour)))
@@ -192,6 +196,7 @@ func TestSlicesOfADeadNode(t *testing.T) {
 
 // A limit that changes holds at once; a rule that counts something else counts anew, and leaves nothing held.
 func TestSlicesOfRulesThatChange(t *testing.T) {
+	t.Parallel()
 	s := newSlices(t, testkit.Redis(t))
 	rule := system(limited("r", quota.UnitCalls, 1000, fixed(time.Hour)))
 	for range 500 {
@@ -221,6 +226,7 @@ func TestSlicesOfRulesThatChange(t *testing.T) {
 
 // Calls at a time are reserved, never spent; spending needs a free place, as far as this node knows.
 func TestSlicesOfPlaces(t *testing.T) {
+	t.Parallel()
 	s := newSlices(t, testkit.Redis(t))
 	rule := system(limited("p", quota.UnitConcurrentCalls, 2, quota.Window{}))
 	ctx := testkit.Context(t)
@@ -243,6 +249,7 @@ func TestSlicesOfPlaces(t *testing.T) {
 
 // A caller who goes leaves nothing taken.
 func TestSlicesAndTheCallersContext(t *testing.T) {
+	t.Parallel()
 	server := testkit.RedisServer(t)
 	s := newSlices(t, server.URL)
 	rule := system(limited("r", quota.UnitCalls, 10, fixed(time.Hour)))
@@ -274,6 +281,7 @@ func TestSlicesAndTheCallersContext(t *testing.T) {
 
 // While Redis is silent or dead, callers wait once and then fail at once; units that are leased can be spent.
 func TestSlicesInAnOutage(t *testing.T) {
+	t.Parallel()
 	server := testkit.RedisServer(t)
 	s := slicesWithin(t, server.URL, 80*time.Millisecond)
 	patient := NewLedger(openFor(t, server.URL), 1, 20*time.Second)
@@ -315,6 +323,7 @@ func TestSlicesInAnOutage(t *testing.T) {
 
 // Redis that forgets all: nodes that live report what it did not hear of, and what they leased is held again.
 func TestSlicesWhenRedisForgets(t *testing.T) {
+	t.Parallel()
 	s := newSlices(t, testkit.Redis(t))
 	ctx := testkit.Context(t)
 	rule := system(limited("r", quota.UnitCalls, 1000, fixed(time.Hour)))
@@ -338,6 +347,7 @@ func TestSlicesWhenRedisForgets(t *testing.T) {
 
 // What was charged is not charged again when answers are lost.
 func TestSlicesLoseAnswers(t *testing.T) {
+	t.Parallel()
 	t.Run("redis", func(t *testing.T) {
 		url, lossy := testkit.Redis(t), &loss{every: 3}
 		client := openFor(t, url)
@@ -372,6 +382,7 @@ func spendLosing(t *testing.T, client redis.UniversalClient, url string, lossy *
 
 // Reservations and slices share one counter.
 func TestSlicesBesideReservations(t *testing.T) {
+	t.Parallel()
 	s := newSlices(t, testkit.Redis(t))
 	ctx := testkit.Context(t)
 	rule := system(limited("r", quota.UnitTokens, 1000, fixed(time.Hour)))
