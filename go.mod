@@ -8,6 +8,8 @@ require (
 	buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go v1.36.11-20260709200747-435963d16310.1
 	buf.build/go/protovalidate v1.3.0
 	buf.build/go/protoyaml v0.7.0
+	connectrpc.com/connect v1.21.1
+	connectrpc.com/vanguard v0.3.0
 	github.com/HdrHistogram/hdrhistogram-go v1.2.0
 	github.com/alicebob/miniredis/v2 v2.40.0
 	github.com/anishathalye/porcupine v1.3.1

@@ -62,6 +62,7 @@ func toStatus(ctx context.Context, logger *slog.Logger, method string, err error
 	} else if f.Cause != nil {
 		logger.WarnContext(ctx, f.Message, "method", method, "error", f.Cause)
 	}
+	tellRetryAfter(ctx, f.RetryAfter)
 	return statusOf(f)
 }
 

@@ -29,6 +29,8 @@ type quotaServer struct {
 	gate      *quota.Gate
 	replica   *replica.Replica
 	overrides Overrides
+	usage     Usage
+	history   *quota.History
 	resets    quota.ResetLog
 	now       func() time.Time
 }
@@ -60,8 +62,14 @@ func (s *quotaServer) take(ctx context.Context, o quota.Operation) (quota.Decisi
 		return quota.Decision{}, nil, err
 	}
 	d, err := s.gate.Take(ctx, o)
-	if err == nil && !d.Admitted {
+	if err != nil {
+		return d, nil, err
+	}
+	tellRateLimits(ctx, o.Rules, d.States)
+	if !d.Admitted {
 		err = denied(&o, &d)
+	} else if o.Lease == 0 && !d.Repeated {
+		s.history.Record(o.User, o.Tool, o.Cost.Calls, o.Cost.Tokens)
 	}
 	return d, statesToProto(account.World, d.States), err
 }
@@ -118,6 +126,9 @@ func (s *quotaServer) CommitQuota(ctx context.Context, r *toolgrantv1.CommitQuot
 	d, err := s.gate.Commit(ctx, r.GetOperationId(), r.Tokens)
 	if err != nil {
 		return nil, err
+	}
+	if of := d.Settled; !d.Repeated {
+		s.history.Record(of.User, of.Tool, of.Cost.Calls, of.Cost.Tokens)
 	}
 	return &toolgrantv1.CommitQuotaResponse{Rules: statesToProto(s.replica.World(), d.States)}, nil
 }

@@ -140,7 +140,7 @@ func (c caller) do(ctx context.Context, s quotaStep) string {
 	case "commit":
 		answer, err = c.CommitQuota(ctx, &v1.CommitQuotaRequest{OperationId: s.id, Tokens: tokens})
 	case "release":
-		answer, err = c.ReleaseQuota(ctx, &v1.ReleaseQuotaRequest{OperationId: s.id, UserId: "ann"})
+		answer, err = c.ReleaseQuota(ctx, &v1.ReleaseQuotaRequest{OperationId: s.id})
 	}
 	if err != nil {
 		return refusal(err)

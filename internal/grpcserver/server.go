@@ -32,6 +32,7 @@ const maxMessageBytes = 64 << 20
 // returns with an answer is the one that the answer is complete through; with a write, it names the write.
 type Store interface {
 	Overrides
+	Usage
 	// AdvanceTurn raises a chat's turn.
 	AdvanceTurn(context.Context, id.Chat, int32) error
 	// CreateChat creates a chat with its default avatar.
@@ -65,6 +66,8 @@ type Options struct {
 	Gate *quota.Gate
 	// Resets is where resets of quotas are written down.
 	Resets quota.ResetLog
+	// History is told what was used.
+	History *quota.History
 	// Answers is the cache of encoded answers.
 	Answers *Answers
 	// CheckpointInterval is how often a stream on which nothing happens says so.
@@ -111,7 +114,7 @@ func New(o Options) *grpc.Server {
 	toolgrantv1.RegisterCatalogServiceServer(s, &catalogServer{backend: b})
 	toolgrantv1.RegisterAvailabilityServiceServer(s, &availabilityServer{backend: b})
 	toolgrantv1.RegisterAvatarServiceServer(s, &avatarServer{backend: b})
-	toolgrantv1.RegisterQuotaServiceServer(s, &quotaServer{gate: o.Gate, replica: o.Replica, overrides: o.Store, resets: o.Resets, now: o.Now})
+	toolgrantv1.RegisterQuotaServiceServer(s, &quotaServer{gate: o.Gate, replica: o.Replica, overrides: o.Store, usage: o.Store, history: o.History, resets: o.Resets, now: o.Now})
 	toolgrantv1.RegisterAdminServiceServer(s, &adminServer{backend: b})
 	return s
 }

@@ -15,6 +15,8 @@ import (
 
 // reservation is what is written down to settle it by: the rules as they were, whatever they are by then.
 type reservation struct {
+	Tool   id.Tool        `json:"o"`
+	Calls  int64          `json:"c,omitempty"`
 	Tokens int64          `json:"t,omitempty"`
 	Rules  []reservedRule `json:"r,omitempty"`
 }
@@ -33,7 +35,7 @@ type reservedRule struct {
 }
 
 func newReservation(operation quota.Operation) *reservation {
-	r := &reservation{Tokens: operation.Cost.Tokens, Rules: make([]reservedRule, len(operation.Rules))}
+	r := &reservation{Tool: operation.Tool, Calls: operation.Cost.Calls, Tokens: operation.Cost.Tokens, Rules: make([]reservedRule, len(operation.Rules))}
 	for i, rule := range operation.Rules {
 		w := rule.Window
 		one := reservedRule{ID: rule.ID, System: rule.Scope == quota.ScopeSystem, Unit: rule.Unit, Units: operation.Cost.In(rule.Unit), Limit: rule.Own,
@@ -66,6 +68,15 @@ func decodeReservation(record string) (*reservation, error) {
 		return nil, fmt.Errorf("what is written down of the reservation: %w", err)
 	}
 	return r, nil
+}
+
+// settled tells what it came to.
+func (r *reservation) settled(user string, mode string, tokens int64) quota.Settled {
+	s := quota.Settled{User: id.User(user), Tool: r.Tool}
+	if mode == "C" {
+		s.Cost = quota.Cost{Calls: r.Calls, Tokens: tokens}
+	}
+	return s
 }
 
 // limited returns the rules as they were.

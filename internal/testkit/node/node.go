@@ -47,6 +47,7 @@ type Options struct {
 type Node struct {
 	Store   *postgres.Store
 	Replica *replica.Replica
+	Server  *grpc.Server
 	Address string
 	Conn    *grpc.ClientConn
 	// Stop ends the node before the test does, without a farewell to those who are connected.
@@ -55,6 +56,9 @@ type Node struct {
 
 // quotaTimeout is long enough for a busy machine.
 const quotaTimeout = 2 * time.Second
+
+// historyTimeout is how long a node that ends tries to write down what was used.
+const historyTimeout = 5 * time.Second
 
 // counters opens a Redis; empty: one in this process.
 func counters(t testing.TB, url string) redis.UniversalClient {
@@ -110,7 +114,14 @@ func Start(t testing.TB, url string, o Options) *Node {
 	if o.Gate != nil {
 		o.Gate(&gate)
 	}
-	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Gate: quota.NewGate(gate), Logger: logger, Answers: grpcserver.NewAnswers(cacheBytes),
+	history := quota.NewHistory(store, logger)
+	t.Cleanup(func() {
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), historyTimeout)
+		defer cancel()
+		_ = history.Close(limit)
+	})
+	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Gate: quota.NewGate(gate), Resets: store, History: history, Logger: logger,
+		Answers:            grpcserver.NewAnswers(cacheBytes),
 		CheckpointInterval: o.CheckpointInterval, ServerOptions: o.ServerOptions, Now: o.Now})
 	listener, err := net.Listen("tcp", o.Address)
 	if err != nil {
@@ -131,5 +142,5 @@ func Start(t testing.TB, url string, o Options) *Node {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	return &Node{Store: store, Replica: memory, Address: listener.Addr().String(), Conn: conn, Stop: stopAll}
+	return &Node{Store: store, Replica: memory, Server: server, Address: listener.Addr().String(), Conn: conn, Stop: stopAll}
 }
