@@ -20,6 +20,8 @@ type others struct {
 	private *miniredis.Miniredis
 	wakeups *redisstore.Wakeups
 	nodes   *redisstore.Nodes
+	ledger  *redisstore.Ledger
+	slices  *redisstore.Slices
 }
 
 func newOthers(c *config.Config, database uint64, log *slog.Logger) (o others, err error) {
@@ -37,6 +39,8 @@ func newOthers(c *config.Config, database uint64, log *slog.Logger) (o others, e
 		return others{}, fmt.Errorf("redis_url: %w", err)
 	}
 	o.nodes = redisstore.NewNodes(o.client, database)
+	o.ledger = redisstore.NewLedger(o.client, database, c.QuotaTimeout)
+	o.slices = redisstore.NewSlices(o.ledger)
 	if o.private == nil {
 		o.wakeups = redisstore.NewWakeups(o.client, database, log)
 	}
@@ -44,9 +48,10 @@ func newOthers(c *config.Config, database uint64, log *slog.Logger) (o others, e
 }
 
 // gate returns what decides about quotas.
-func (o others) gate(c *config.Config, database uint64, log *slog.Logger) *quota.Gate {
+func (o others) gate(log *slog.Logger) *quota.Gate {
 	return quota.NewGate(quota.GateOptions{
-		Ledger: redisstore.NewLedger(o.client, database, c.QuotaTimeout),
+		Ledger: o.ledger,
+		Slices: o.slices,
 		Nodes:  o.nodes.Count,
 		Outage: func(begins bool) {
 			if begins {
@@ -73,7 +78,9 @@ func (o others) listen(ctx context.Context, wake func()) error {
 	return o.wakeups.Run(ctx, wake)
 }
 
-func (o others) close() error {
+// close gives back what was leased of SYSTEM rules.
+func (o others) close(ctx context.Context) error {
+	o.slices.Close(ctx)
 	err := o.client.Close()
 	if o.private != nil {
 		o.private.Close()

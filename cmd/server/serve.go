@@ -62,7 +62,11 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, others.close()) }()
+	defer func() {
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.ShutdownTimeout)
+		defer cancel()
+		err = errors.Join(err, others.close(limit))
+	}()
 	// Who wrote something here finds it in the next answer. (That it was written is true even if this fails.)
 	store.OnCommit(func(ctx context.Context) {
 		others.tell()
@@ -77,7 +81,7 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 			err = errors.Join(err, fmt.Errorf("the last second of the history of quotas could not be written: %w", lost))
 		}
 	}()
-	gate := others.gate(c, store.Database(), log)
+	gate := others.gate(log)
 	answers := grpcserver.NewAnswers(uint64(c.CacheBytes) / 2)
 	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Gate: gate, Resets: store, History: history,
 		Logger: log, CallTimeout: c.CallTimeout, Answers: answers, CheckpointInterval: c.CheckpointInterval,

@@ -23,6 +23,7 @@ type reservation struct {
 
 type reservedRule struct {
 	ID     id.Quota     `json:"i"`
+	System bool         `json:"s,omitempty"`
 	Unit   quota.Unit   `json:"u"`
 	Units  int64        `json:"n,omitempty"` // reserved
 	Limit  int64        `json:"l,omitempty"`
@@ -37,7 +38,7 @@ func newReservation(operation quota.Operation) *reservation {
 	r := &reservation{Tool: operation.Tool, Calls: operation.Cost.Calls, Tokens: operation.Cost.Tokens, Rules: make([]reservedRule, len(operation.Rules))}
 	for i, rule := range operation.Rules {
 		w := rule.Window
-		one := reservedRule{ID: rule.ID, Unit: rule.Unit, Units: operation.Cost.In(rule.Unit), Limit: rule.Own,
+		one := reservedRule{ID: rule.ID, System: rule.Scope == quota.ScopeSystem, Unit: rule.Unit, Units: operation.Cost.In(rule.Unit), Limit: rule.Own,
 			Keep: rule.OnAbandoned == quota.AbandonedCharge, Fixed: w.Fixed.Milliseconds()}
 		if w.Calendar != nil {
 			one.Period, one.Zone = w.Calendar.Period, w.Calendar.Zone
@@ -70,8 +71,8 @@ func decodeReservation(record string) (*reservation, error) {
 }
 
 // settled tells what it came to.
-func (r *reservation) settled(user string, mode string, tokens int64) quota.Settled {
-	s := quota.Settled{User: id.User(user), Tool: r.Tool}
+func (r *reservation) settled(user id.User, mode string, tokens int64) quota.Settled {
+	s := quota.Settled{User: user, Tool: r.Tool}
 	if mode == "C" {
 		s.Cost = quota.Cost{Calls: r.Calls, Tokens: tokens}
 	}
@@ -84,6 +85,9 @@ func (r *reservation) limited() []quota.Limited {
 	for i, one := range r.Rules {
 		l := quota.Limited{Own: one.Limit}
 		l.ID, l.Scope, l.Unit, l.Limit = one.ID, quota.ScopeUser, one.Unit, one.Limit
+		if one.System {
+			l.Scope = quota.ScopeSystem
+		}
 		l.Window.Fixed = time.Duration(one.Fixed) * time.Millisecond
 		l.OnAbandoned = quota.AbandonedGiveBack
 		if one.Keep {

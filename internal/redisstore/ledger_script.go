@@ -23,7 +23,7 @@ type script struct {
 	own int
 }
 
-type scripts struct{ take, settle, states, reset *script }
+type scripts struct{ take, hold, settle, states, reset, slice *script }
 
 var ledgerScripts = newScripts(commonText())
 
@@ -36,7 +36,10 @@ func newScripts(common string) *scripts {
 	begin := func(name string, own int) *script {
 		return &script{redis.NewScript(fmt.Sprintf("local FIRST = %d\n", own+1) + common + text(name)), own}
 	}
-	return &scripts{begin("take", 5), begin("settle", 4), begin("states", 0), begin("reset", 0)}
+	return &scripts{
+		take: begin("take", 5), hold: begin("hold", 5), settle: begin("settle", 5),
+		states: begin("states", 0), reset: begin("reset", 0), slice: begin("slice", 10),
+	}
 }
 
 func text(name string) string {
@@ -52,12 +55,14 @@ type status int64
 
 const (
 	denied         status = 0
+	done           status = 1
 	repeated       status = 2
 	anotherContent status = 3
 	elsewhen       status = 4 // the calendar's periods are not those of Redis's now
 	unknown        status = 5
 	released       status = 6
 	committed      status = 7
+	outdated       status = 8
 )
 
 const (
@@ -65,20 +70,27 @@ const (
 	perState = 5  // numbers in an answer
 )
 
+// subject is whose counters a script decides about: what all their keys begin with, a hash tag.
+type subject string
+
+func userSubject(user id.User) subject { return subject("{u:" + user + "}:") }
+
+func systemSubject(rule id.Quota) subject { return subject("{s:" + rule + "}:") }
+
 // call is a script with its keys and arguments.
 type call struct {
 	ledger *Ledger
 	script *script
-	user   string // what the user's keys begin with
+	prefix string // what the subject's keys begin with
 	keys   []string
 	args   []any
 	rules  []*quota.Limited
 }
 
-// call prepares a script. The own key is one of the user's.
-func (l *Ledger) call(s *script, user id.User, own string, rules int) *call {
-	prefix := l.prefix + "{u:" + string(user) + "}:"
-	c := &call{ledger: l, script: s, user: prefix}
+// call prepares a script. The own key is one of the subject's.
+func (l *Ledger) call(s *script, whose subject, own string, rules int) *call {
+	prefix := l.prefix + string(whose)
+	c := &call{ledger: l, script: s, prefix: prefix}
 	c.keys = append(make([]string, 0, 1+2*rules), prefix+own)
 	c.args = make([]any, 0, s.own+rules*perRule)
 	return c
@@ -90,7 +102,7 @@ func (c *call) argue(values ...any) { c.args = append(c.args, values...) }
 func (c *call) rule(r *quota.Limited, units, cost int64) {
 	kind, shape := shapeOf(&r.Rule)
 	name := string(r.ID) + ":" + shape
-	c.keys = append(c.keys, c.user+"c:"+name, c.user+"l:"+name)
+	c.keys = append(c.keys, c.prefix+"c:"+name, c.prefix+"l:"+name)
 	c.rules = append(c.rules, r)
 	var window any = 0
 	switch kind {
