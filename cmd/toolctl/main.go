@@ -64,7 +64,8 @@ func newRoot() *cobra.Command {
 	root.PersistentFlags().VarP(&c.output, "output", "o", "table, json or yaml")
 	complete(root, "output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	complete(root, "addr", cobra.NoFileCompletions)
-	root.AddCommand(c.applyCommand(), c.exportCommand(), c.getCommand(), c.resolveCommand(), c.watchCommand(), c.explainCommand(), c.chatCommand())
+	root.AddCommand(c.applyCommand(), c.exportCommand(), c.getCommand(), c.resolveCommand(), c.watchCommand(), c.explainCommand(), c.chatCommand(),
+		c.quotaCommand())
 	return root
 }
 

@@ -129,7 +129,7 @@ func (k *userPart[M, D]) get(ctx context.Context, b *backend, user, name string,
 	return k.toProto(parts[place]), r, nil
 }
 
-func (k *userPart[M, D]) list(ctx context.Context, b *backend, user string, p pageRequest) (list []M, at page, err error) {
+func (k *userPart[M, D]) list(ctx context.Context, b *backend, user string, p consistentPageRequest) (list []M, at page, err error) {
 	after, size, err := openPage(k.field+"/"+user, p)
 	if err != nil {
 		return nil, at, err

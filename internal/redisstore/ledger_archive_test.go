@@ -184,7 +184,7 @@ func consumeByNodes(t *testing.T, nodes []*Ledger, rules []quota.Limited, limit 
 					for i := 0; admitted.Load() < until; i++ {
 						o := operation(fmt.Sprint(name, "-", n, "-", caller, "-", i), 1, 0, rules...)
 						var d quota.Decision
-						eventually(t, func() (err error) { d, err = node.Take(testkit.Context(t), o); return err })
+						eventually(testkit.Context(t), t, func() (err error) { d, err = node.Take(testkit.Context(t), o); return err })
 						if !d.Admitted {
 							return
 						}
@@ -201,23 +201,6 @@ func consumeByNodes(t *testing.T, nodes []*Ledger, rules []quota.Limited, limit 
 	return admitted.Load()
 }
 
-// eventually repeats what fails: connections that broke are noticed one by one.
-func eventually(t *testing.T, what func() error) {
-	t.Helper()
-	ctx := testkit.Context(t)
-	for {
-		err := what()
-		if err == nil {
-			return
-		}
-		if ctx.Err() != nil {
-			t.Errorf("it still fails: %v", err)
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}
-
 func startNodes(t *testing.T, n int, archive quota.Archive, open func() *Ledger) []*Ledger {
 	nodes := make([]*Ledger, n)
 	for i := range nodes {
@@ -231,7 +214,7 @@ func startNodes(t *testing.T, n int, archive quota.Archive, open func() *Ledger)
 // wantArchived waits until the nodes told the archive all that they charged.
 func wantArchived(t *testing.T, archive quota.Archive, rules []quota.Limited, used int64) {
 	t.Helper()
-	eventually(t, func() error {
+	eventually(testkit.Context(t), t, func() error {
 		counters, err := archive.Kept(testkit.Context(t), "u:u")
 		if err != nil || len(counters) != len(rules) {
 			return fmt.Errorf("%d counters, %v", len(counters), err)

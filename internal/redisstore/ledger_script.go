@@ -24,13 +24,17 @@ type script struct {
 	own  int
 }
 
-type scripts struct{ take, settle, states, reset *script }
+type scripts struct{ take, hold, settle, states, reset, slice *script }
 
-var ledgerScripts = newScripts(commonText())
+// Only a Cluster has slots that move.
+var (
+	clusterScripts = newScripts(commonText())
+	ledgerScripts  = newScripts(strings.Replace(commonText(), text("moving"), "", 1))
+)
 
 // commonText is what all scripts begin with.
 func commonText() string {
-	return text("clock") + text("restore") + text("quick") + text("sliding") + text("calendar") + text("bucket") + text("places") + text("counters")
+	return text("moving") + text("clock") + text("restore") + text("quick") + text("sliding") + text("calendar") + text("bucket") + text("places") + text("counters")
 }
 
 func newScripts(common string) *scripts {
@@ -41,7 +45,10 @@ func newScripts(common string) *scripts {
 		}
 		return &script{text: content, hash: redis.NewScript(content).Hash(), own: own}
 	}
-	return &scripts{begin("take", 5), begin("settle", 4), begin("states", 0), begin("reset", 0)}
+	return &scripts{
+		take: begin("take", 5), hold: begin("hold", 5), settle: begin("settle", 5),
+		states: begin("states", 0), reset: begin("reset", 0), slice: begin("slice", 10),
+	}
 }
 
 func text(name string) string {
@@ -57,12 +64,14 @@ type status int64
 
 const (
 	denied         status = 0
+	done           status = 1
 	repeated       status = 2
 	anotherContent status = 3
 	elsewhen       status = 4 // the calendar's periods are not those of Redis's now
 	unknown        status = 5
 	released       status = 6
 	committed      status = 7
+	outdated       status = 8
 	restore        status = 9 // what the archive knows is needed
 )
 
@@ -75,6 +84,8 @@ const (
 type subject string
 
 func userSubject(user id.User) subject { return subject("{u:" + user + "}:") }
+
+func systemSubject(rule id.Quota) subject { return subject("{s:" + rule + "}:") }
 
 // archived is the subject as the archive calls it.
 func (s subject) archived() string { return string(s[1 : len(s)-2]) }

@@ -21,6 +21,7 @@ type suite struct {
 	t     testing.TB
 	now   time.Time
 	clock func(time.Time)
+	slow  bool // it runs scripts in this process, under the race detector
 }
 
 // onBoth runs a test on a real Redis, whose scripts are told the time, and on miniredis, which has a clock of its own
@@ -56,7 +57,7 @@ func onMiniredis(t testing.TB) *suite {
 	}
 	t.Cleanup(server.Close)
 	s := newSuite(t, openFor(t, "redis://"+server.Addr()+"/0"))
-	s.clock = server.SetTime
+	s.clock, s.slow = server.SetTime, true
 	s.set(s.now)
 	server.ClockTTL(true)
 	return s

@@ -178,12 +178,44 @@ type QuotaCounter struct {
 	ExpireTime time.Time
 }
 
+// Calls and tokens that were admitted and not given back, by day, user and tool.
+type QuotaHistory struct {
+	Day    time.Time
+	UserID string
+	ToolID string
+	Calls  int64
+	Tokens int64
+}
+
+// How far each node's batches have been added to the history.
+type QuotaHistoryNode struct {
+	NodeID     string
+	Batch      int64
+	UpdateTime time.Time
+}
+
 // Limits of single users, until expire_time; without one, for good.
 type QuotaOverride struct {
 	UserID     string
 	QuotaID    string
 	QuotaLimit int64
 	ExpireTime *time.Time
+}
+
+// Requests to forget what a user has used of a quota, and why; append-only.
+type QuotaReset struct {
+	RequestID  string
+	UserID     string
+	QuotaID    string
+	Reason     string
+	Used       int64
+	CreateTime time.Time
+}
+
+// Resets that were carried out; append-only.
+type QuotaResetsDone struct {
+	RequestID  string
+	CreateTime time.Time
 }
 
 // Tool types with a configuration and a prompt: the unit of control.

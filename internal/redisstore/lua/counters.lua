@@ -2,6 +2,10 @@
 
 local kinds = {} -- that were made
 
+-- kept tells of a lease that it is charged when it runs out. So is a slice, whose holder's name begins with #,
+-- whatever the rule says: it may have been spent.
+local function kept(c, lease) return c.keep or string.find(lease, ' #', 1, true) ~= nil end
+
 -- settleAbandoned gives back or charges what nobody settled, as it would have been when its lease ran out.
 local function settleAbandoned(c)
 	if c.held == 0 then return end
@@ -15,7 +19,7 @@ local function settleAbandoned(c)
 	for i = 1, #over, 2 do
 		local units = number(string.match(over[i], '^%d+'))
 		c.held = max(0, c.held - units)
-		if c.keep then c.w.charge(c, units, number(over[i + 1])) end
+		if kept(c, over[i]) then c.w.charge(c, units, number(over[i + 1])) end
 	end
 	c.over, c.changed = #over / 2, true
 end
@@ -84,12 +88,12 @@ local function wait(c)
 	local leases = c.held > 0 and redis.call('ZRANGE', c.leases, 0, 99, 'WITHSCORES') or {}
 	local ends = {}
 	for i = 1, #leases, 2 do
-		ends[#ends + 1] = {at = number(leases[i + 1]), units = number(string.match(leases[i], '^%d+'))}
+		ends[#ends + 1] = {at = number(leases[i + 1]), units = number(string.match(leases[i], '^%d+')), kept = kept(c, leases[i])}
 	end
 	if c.w.wait then return c.w.wait(c, ends) - ms end
 	local over, events, after = c.used + c.held + c.units - c.limit, c.w.returns(c), ms
 	for _, lease in ipairs(ends) do
-		if c.keep then lease.at = c.w.back(c, lease.at) end
+		if lease.kept then lease.at = c.w.back(c, lease.at) end
 		events[#events + 1] = lease
 	end
 	table.sort(events, function(a, b) return a.at < b.at end)

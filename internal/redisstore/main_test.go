@@ -1,9 +1,0 @@
-package redisstore
-
-import (
-	"testing"
-
-	"github.com/toolgrant/toolgrant/internal/testkit"
-)
-
-func TestMain(m *testing.M) { testkit.Main(m) }
