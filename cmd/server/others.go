@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/toolgrant/toolgrant/internal/config"
+	"github.com/toolgrant/toolgrant/internal/postgres"
 	"github.com/toolgrant/toolgrant/internal/quota"
 	"github.com/toolgrant/toolgrant/internal/redisstore"
 )
@@ -24,7 +26,7 @@ type others struct {
 	slices  *redisstore.Slices
 }
 
-func newOthers(c *config.Config, database uint64, log *slog.Logger) (o others, err error) {
+func newOthers(c *config.Config, store *postgres.Store, log *slog.Logger) (o others, err error) {
 	url := string(c.RedisURL)
 	if url == "" {
 		o.private = miniredis.NewMiniRedis()
@@ -32,17 +34,17 @@ func newOthers(c *config.Config, database uint64, log *slog.Logger) (o others, e
 		if err := o.private.Start(); err != nil {
 			return others{}, fmt.Errorf("private Redis: %w", err)
 		}
-		log.Info("no redis_url is set: the counters of quotas are in this process, and begin anew with it")
+		log.Info("no redis_url is set: the counters of quotas are in this process; those over less than an hour begin anew with it")
 		url = "redis://" + o.private.Addr() + "/0"
 	}
 	if o.client, err = redisstore.Open(url); err != nil {
 		return others{}, fmt.Errorf("redis_url: %w", err)
 	}
-	o.nodes = redisstore.NewNodes(o.client, database)
-	o.ledger = redisstore.NewLedger(o.client, database, c.QuotaTimeout)
+	o.nodes = redisstore.NewNodes(o.client, store.Database())
+	o.ledger = redisstore.NewLedger(o.client, store.Database(), c.QuotaTimeout, redisstore.Archive(store.QuotaCounters(), log))
 	o.slices = redisstore.NewSlices(o.ledger)
 	if o.private == nil {
-		o.wakeups = redisstore.NewWakeups(o.client, database, log)
+		o.wakeups = redisstore.NewWakeups(o.client, store.Database(), log)
 	}
 	return o, nil
 }
@@ -78,10 +80,14 @@ func (o others) listen(ctx context.Context, wake func()) error {
 	return o.wakeups.Run(ctx, wake)
 }
 
-// close gives back what was leased of SYSTEM rules.
+// close gives back what was leased of SYSTEM rules, and writes to the database what its counters lack.
 func (o others) close(ctx context.Context) error {
 	o.slices.Close(ctx)
-	err := o.client.Close()
+	err := o.ledger.Close(ctx)
+	if err != nil {
+		err = fmt.Errorf("counters of quotas could not be written: %w", err)
+	}
+	err = errors.Join(err, o.client.Close())
 	if o.private != nil {
 		o.private.Close()
 	}

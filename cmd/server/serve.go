@@ -58,7 +58,7 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	if err != nil {
 		return err
 	}
-	others, err := newOthers(c, store.Database(), log)
+	others, err := newOthers(c, store, log)
 	if err != nil {
 		return err
 	}

@@ -217,9 +217,13 @@ func (l *Ledger) settle(ctx context.Context, operation string, how func(*reserva
 
 func (l *Ledger) get(ctx context.Context, key string) (value string, err error) {
 	err = l.within(ctx, func(ctx context.Context) error {
-		value, err = l.client.Get(ctx, key).Result()
-		if errors.Is(err, redis.Nil) {
+		cmd := redis.NewStringCmd(ctx, "GET", key)
+		err := l.process(ctx, cmd)
+		switch {
+		case errors.Is(err, redis.Nil):
 			return nil
+		case err == nil:
+			value = cmd.Val()
 		}
 		return err
 	})

@@ -65,7 +65,8 @@ func (l *Ledger) reserve(ctx context.Context, operation quota.Operation) (quota.
 		return d, err
 	}
 	return d, l.within(ctx, func(ctx context.Context) error {
-		return l.client.Set(ctx, l.index(operation.ID), string(user), operation.Lease+2*remembered+unsure).Err()
+		known := operation.Lease + 2*remembered + unsure
+		return l.process(ctx, redis.NewStatusCmd(ctx, "SET", l.index(operation.ID), string(user), "PX", known.Milliseconds()))
 	})
 }
 
