@@ -35,7 +35,7 @@ ON CONFLICT (subject, quota_id, shape) DO UPDATE SET (version, content, expire_t
 WHERE excluded.version > q.version;
 
 -- name: KeptQuotaCounters :many
-SELECT * FROM quota_counters WHERE subject = @subject;
+SELECT * FROM quota_counters WHERE subject = @subject ORDER BY quota_id, shape;
 
 -- name: PruneQuotaCounters :exec
 DELETE FROM quota_counters WHERE expire_time < @before;

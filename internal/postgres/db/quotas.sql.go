@@ -61,7 +61,7 @@ func (q *Queries) KeepQuotaCounters(ctx context.Context, db DBTX, arg KeepQuotaC
 }
 
 const keptQuotaCounters = `-- name: KeptQuotaCounters :many
-SELECT subject, quota_id, shape, version, content, expire_time FROM quota_counters WHERE subject = $1
+SELECT subject, quota_id, shape, version, content, expire_time FROM quota_counters WHERE subject = $1 ORDER BY quota_id, shape
 `
 
 func (q *Queries) KeptQuotaCounters(ctx context.Context, db DBTX, subject string) ([]QuotaCounter, error) {
