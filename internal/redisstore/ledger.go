@@ -194,7 +194,7 @@ func (l *Ledger) settle(ctx context.Context, operation string, how func(*reserva
 	mode, tokens := how(r)
 	d, err := l.settleParts(ctx, id.User(user), operation, r, mode, tokens)
 	if err == nil {
-		d.Settled = r.settled(user, mode, tokens)
+		d.Settled = r.settled(id.User(user), mode, tokens)
 	}
 	return d, err
 }

@@ -71,8 +71,8 @@ func decodeReservation(record string) (*reservation, error) {
 }
 
 // settled tells what it came to.
-func (r *reservation) settled(user string, mode string, tokens int64) quota.Settled {
-	s := quota.Settled{User: id.User(user), Tool: r.Tool}
+func (r *reservation) settled(user id.User, mode string, tokens int64) quota.Settled {
+	s := quota.Settled{User: user, Tool: r.Tool}
 	if mode == "C" {
 		s.Cost = quota.Cost{Calls: r.Calls, Tokens: tokens}
 	}
