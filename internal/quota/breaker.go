@@ -69,8 +69,14 @@ func through[T any](b *breaker, ask func() (T, error)) (answer T, err error) {
 	return answer, err
 }
 
-// Take implements Ledger.
+// Take implements Ledger. Whether an outage is over is found out by a question that charges nothing: if its answer is
+// lost, too, nobody has to wonder what was charged.
 func (b *breaker) Take(ctx context.Context, o Operation) (Decision, error) {
+	if b.State() != gobreaker.StateClosed {
+		if _, err := b.States(ctx, o.User, nil); unavailable(err) {
+			return Decision{}, errOpen
+		}
+	}
 	return through(b, func() (Decision, error) { return b.ledger.Take(ctx, o) })
 }
 

@@ -63,7 +63,7 @@ func (g *outage) shares(rules []Limited) (shares []Limited) {
 func (g *outage) states(rules, shares []Limited, ofShares []State) []State {
 	states := make([]State, len(rules))
 	for i, r := range rules {
-		states[i] = State{Rule: r.ID}
+		states[i] = State{Rule: r.ID, Limit: r.Own}
 		if r.OnOutage == OutageAllow {
 			states[i].Remaining = r.Own
 		}
@@ -71,7 +71,7 @@ func (g *outage) states(rules, shares []Limited, ofShares []State) []State {
 			states[i] = ofShares[0]
 			shares, ofShares = shares[1:], ofShares[1:]
 		}
-		states[i].Limit, states[i].ByOutage = r.Own, true
+		states[i].ByOutage = true
 	}
 	return states
 }

@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// remembered is how long an operation is known after it was settled.
-	remembered = 24 * time.Hour
+	// rememberConsumed and rememberSettled are how long an operation is known, as in other ledgers.
+	rememberConsumed = 15 * time.Minute
+	rememberSettled  = 24 * time.Hour
 	// maxOperations bounds how many operations are known that consumed, and how many that reserved.
 	maxOperations = 1 << 16
 	// maxCounters bounds how many counters count something.
@@ -168,7 +169,10 @@ func (r *record) charge(counters []*counter) {
 			c.charged.charge(units, r.at)
 		}
 	}
-	r.forget = r.at.Add(r.lease + remembered)
+	r.forget = r.at.Add(rememberConsumed)
+	if r.lease > 0 {
+		r.forget = r.at.Add(r.lease + rememberSettled)
+	}
 }
 
 func (d *Decision) look(rules []Limited, counters []*counter) {

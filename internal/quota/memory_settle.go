@@ -49,7 +49,7 @@ func (m *Memory) settle(operation string, to state, tokens *int64) (Decision, er
 		for i, c := range counters {
 			c.settle(r.leases[i], cost.In(r.rules[i].Unit), now)
 		}
-		r.state, r.tokens, r.forget = to, cost.Tokens, now.Add(remembered)
+		r.state, r.tokens, r.forget = to, cost.Tokens, now.Add(rememberSettled)
 	}
 	d.look(r.rules, counters)
 	return d, nil

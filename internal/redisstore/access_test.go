@@ -57,6 +57,9 @@ func withAccess(t *testing.T, url string) {
 		limited("c", quota.UnitCalls, 10, bucketOf(1)), limited("d", quota.UnitConcurrentCalls, 10, quota.Window{})}
 	s.consume("1", 1, rules...)
 	s.reserve("2", 1, time.Minute, rules...)
+	spent := NewSlices(s.Ledger)
+	spent.must(t, 1, system(rules[0]))
+	spent.Close(ctx)
 	s.commit("2", nil)
 	s.reserve("3", 1, time.Minute, rules...)
 	s.release("3")

@@ -15,8 +15,10 @@ import (
 )
 
 const (
-	// remembered is how long an operation is known after it was settled.
+	// remembered is how long a reservation is known after it was settled.
 	remembered = 24 * time.Hour
+	// defaultRemembered is how long what was consumed is known.
+	defaultRemembered = 15 * time.Minute
 	// unsure is how long the user of a reservation is known that has not been made yet.
 	unsure = 2 * time.Minute
 )
@@ -53,10 +55,16 @@ var _ quota.Ledger = (*Ledger)(nil)
 // expires.
 //
 // Every key expires: a counter when all that was used has come back and all leases have run out, at most two years
-// later, an operation a day after it was settled. With names of usual length, a counter over a minute takes 170 bytes
-// while few slots are used and 460 when all are, those of a calendar or a bucket 190, an operation that consumed 170;
-// a reservation takes 270 and 150 for its user, and 60 to 200 for its lease in each rule (TestMemory logs them). So
-// most of the memory is operations: 1,000 consumed each second are 15 GB after a day, 180 bytes each.
+// later, a reservation a day after it was settled, what was consumed 15 minutes later (RememberConsumed). With names of
+// usual length, a counter over a minute takes 170 bytes while few slots are used and 460 when all are, those of a
+// calendar or a bucket 190, an operation that consumed 170; a reservation takes 270 and 150 for its user, and 60 to 200
+// for its lease in each rule (TestMemory logs them). So where much is consumed, most of the memory is operations: 1,000
+// each second are 150 MB after 15 minutes, and were 15 GB if they were known for a day.
+//
+// # What it takes
+//
+// Consuming is one script, and one Redis gets those of many callers together (pipe). Where nothing is held and all
+// windows are fixed ones or calendars, quick.lua decides; the rest of the scripts decides the same, whatever the rules.
 //
 // # What it promises
 //
@@ -76,18 +84,37 @@ var _ quota.Ledger = (*Ledger)(nil)
 // counters begin from what is left: used units may be used again, and a reservation that is lost can't be
 // settled (NotFound). The Redis must not evict (maxmemory-policy noeviction).
 type Ledger struct {
-	client  redis.UniversalClient
-	prefix  string
-	timeout time.Duration // of a command
-	scripts *scripts
+	client   redis.UniversalClient
+	pipe     *pipe // nil: a Cluster
+	prefix   string
+	timeout  time.Duration // of a command
+	consumed time.Duration // how long what was consumed is known
+	scripts  *scripts
+}
+
+// LedgerOption changes how a Ledger works.
+type LedgerOption func(*Ledger)
+
+// RememberConsumed sets how long an operation that consumed is known, 15 minutes without it: as long as a caller who
+// got no answer repeats. Much of the memory is theirs, see Ledger.
+func RememberConsumed(d time.Duration) LedgerOption {
+	return func(l *Ledger) { l.consumed = d }
 }
 
 // NewLedger is for the nodes of a database, which the number identifies. The timeout bounds each command, of which
 // consuming takes one, reserving and settling three, and one more for each SYSTEM rule. A user of Redis's access
 // control needs the keys toolgrant:* and EVAL, EVALSHA, EXISTS, GET, SET, DEL, TIME, PEXPIREAT, HGET, HMGET, HSET, HDEL,
 // HINCRBY, ZADD, ZREM, ZRANGE, ZRANGEBYSCORE, ZREMRANGEBYRANK.
-func NewLedger(client redis.UniversalClient, database uint64, timeout time.Duration) *Ledger {
-	return &Ledger{client: client, prefix: fmt.Sprintf("toolgrant:%016x:", database), timeout: timeout, scripts: ledgerScripts}
+func NewLedger(client redis.UniversalClient, database uint64, timeout time.Duration, options ...LedgerOption) *Ledger {
+	l := &Ledger{client: client, prefix: fmt.Sprintf("toolgrant:%016x:", database), timeout: timeout,
+		consumed: defaultRemembered, scripts: ledgerScripts}
+	if one, ok := client.(*redis.Client); ok {
+		l.pipe = &pipe{client: one, timeout: timeout}
+	}
+	for _, option := range options {
+		option(l)
+	}
+	return l
 }
 
 // Take consumes or reserves. A rule for calls at a time must have a place free for what is consumed, which does not
@@ -101,7 +128,7 @@ func (l *Ledger) Take(ctx context.Context, operation quota.Operation) (quota.Dec
 		return l.reserve(ctx, operation)
 	}
 	call := l.call(l.scripts.take, userSubject(operation.User), "o:"+operation.ID, len(operation.Rules))
-	call.argue(fingerprint(operation), 0, remembered.Milliseconds(), operation.ID, "")
+	call.argue(fingerprint(operation), 0, l.consumed.Milliseconds(), operation.ID, "")
 	return call.take(ctx, operation.ID, operation.Rules, operation.Cost)
 }
 
@@ -211,6 +238,14 @@ func (l *Ledger) look(ctx context.Context, s *script, whose subject, rules []quo
 		return nil, err
 	}
 	return a.decision(rules).States, nil
+}
+
+// process runs a command, together with others where that is possible.
+func (l *Ledger) process(ctx context.Context, cmd redis.Cmder) error {
+	if l.pipe == nil {
+		return l.client.Process(ctx, cmd)
+	}
+	return l.pipe.do(ctx, cmd)
 }
 
 // within runs a command with its deadline, and says what its failure means.

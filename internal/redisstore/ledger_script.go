@@ -19,8 +19,9 @@ var lua embed.FS
 
 // script is one that has so many arguments of its own before the rules'.
 type script struct {
-	*redis.Script
-	own int
+	text string
+	hash string
+	own  int
 }
 
 type scripts struct{ take, hold, settle, states, reset, slice *script }
@@ -29,12 +30,14 @@ var ledgerScripts = newScripts(commonText())
 
 // commonText is what all scripts begin with.
 func commonText() string {
-	return text("clock") + text("sliding") + text("calendar") + text("bucket") + text("places") + text("counters")
+	return text("clock") + text("quick") + text("sliding") + text("calendar") + text("bucket") + text("places") + text("counters")
 }
 
 func newScripts(common string) *scripts {
 	begin := func(name string, own int) *script {
-		return &script{redis.NewScript(fmt.Sprintf("local FIRST = %d\n", own+1) + common + text(name)), own}
+		head := fmt.Sprintf("local FIRST, QUICK = %d, %t\n", own+1, name == "take")
+		content := head + common + text(name)
+		return &script{text: content, hash: redis.NewScript(content).Hash(), own: own}
 	}
 	return &scripts{
 		take: begin("take", 5), hold: begin("hold", 5), settle: begin("settle", 5),
@@ -82,7 +85,7 @@ type call struct {
 	ledger *Ledger
 	script *script
 	prefix string // what the subject's keys begin with
-	keys   []string
+	keys   []any
 	args   []any
 	rules  []*quota.Limited
 }
@@ -91,7 +94,7 @@ type call struct {
 func (l *Ledger) call(s *script, whose subject, own string, rules int) *call {
 	prefix := l.prefix + string(whose)
 	c := &call{ledger: l, script: s, prefix: prefix}
-	c.keys = append(make([]string, 0, 1+2*rules), prefix+own)
+	c.keys = append(make([]any, 0, 1+2*rules), prefix+own)
 	c.args = make([]any, 0, s.own+rules*perRule)
 	return c
 }
@@ -161,7 +164,7 @@ func (c *call) run(ctx context.Context) (a answer, err error) {
 		c.date(now)
 		var numbers []int64
 		err := c.ledger.within(ctx, func(ctx context.Context) (err error) {
-			numbers, err = c.script.Run(ctx, c.ledger.client, c.keys, c.args...).Int64Slice()
+			numbers, err = c.evaluate(ctx)
 			return err
 		})
 		if err != nil {
@@ -174,6 +177,25 @@ func (c *call) run(ctx context.Context) (a answer, err error) {
 		now = time.UnixMilli(numbers[1])
 	}
 	return a, fmt.Errorf("counters in Redis: no period of the calendar for %v", now)
+}
+
+// evaluate names the script by its hash; a Redis that does not know it is told the text.
+func (c *call) evaluate(ctx context.Context) ([]int64, error) {
+	cmd := c.command(ctx, "EVALSHA", c.script.hash)
+	err := c.ledger.process(ctx, cmd)
+	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
+		cmd = c.command(ctx, "EVAL", c.script.text)
+		err = c.ledger.process(ctx, cmd)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return cmd.Int64Slice()
+}
+
+func (c *call) command(ctx context.Context, name, script string) *redis.Cmd {
+	args := append(make([]any, 0, 3+len(c.keys)+len(c.args)), name, script, len(c.keys))
+	return redis.NewCmd(ctx, append(append(args, c.keys...), c.args...)...)
 }
 
 // answer is what a script returned: status, end of the lease, and five numbers of each rule.

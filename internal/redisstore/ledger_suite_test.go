@@ -35,7 +35,7 @@ func onBoth(t *testing.T, test func(t *testing.T, s *suite)) {
 func onRedis(t testing.TB) *suite {
 	client := openFor(t, testkit.Redis(t))
 	s := newSuite(t, client)
-	s.scripts = newScripts(strings.Replace(commonText(), "redis.call('TIME')", "redis.call('HMGET', 'clock', 's', 'us')", 1))
+	s.scripts = newScripts(toldTheTime())
 	s.clock = func(at time.Time) {
 		if err := client.HSet(testkit.Context(t), "clock", "s", at.Unix(), "us", at.Nanosecond()/1000).Err(); err != nil {
 			t.Fatal(err)
@@ -43,6 +43,11 @@ func onRedis(t testing.TB) *suite {
 	}
 	s.set(s.now)
 	return s
+}
+
+// toldTheTime is what scripts begin with that read the time from a key.
+func toldTheTime() string {
+	return strings.Replace(commonText(), "redis.call('TIME')", "redis.call('HMGET', 'clock', 's', 'us')", 1)
 }
 
 func onMiniredis(t testing.TB) *suite {

@@ -1,6 +1,6 @@
 // Package redisstore keeps in Redis what the nodes of one database share besides it. PostgreSQL stays the
 // truth: whatever is here may be lost. It carries wake-ups (Wakeups), and the counters of quotas (Ledger, which says
-// how rules of all scopes are taken together).
+// how rules of all scopes are taken together, and Slices, which spends those of the whole system).
 package redisstore
 
 import (

@@ -20,7 +20,53 @@ var _ quota.Slices = (*Slices)(nil)
 // sliceRemembered is how long a slice's last request is known: longer than any request is on its way.
 const sliceRemembered = time.Minute
 
-// Slices spends SYSTEM rules on this node. ...
+// Slices spends SYSTEM rules on this node. A rule has one counter in Redis, which all nodes share. A node leases a slice
+// of units from it and spends them without asking; a goroutine of each rule that is spent reports and renews in the
+// background, before the slice is empty. Only who needs more than there is waits for it, and all who do wait for the
+// same answer.
+//
+// # Never over
+//
+// A slice is held in the counter until the node reports what it spent, which is then charged, as of then. So each unit
+// counts, held or charged, from before it is spent until its time is over, also across the end of a period. What an
+// operation spent is reported half a second later at the earliest, so that undoing it costs nothing.
+//
+// Requests are numbered and say everything in totals: all that was ever spent, all that is kept. A request does what
+// those before it did not, and Redis refuses one that is overtaken. So it does no harm if answers are lost, requests
+// come late or twice, or a replica takes over that is behind.
+//
+// A node that is not heard of for 3 seconds by Redis's clock loses its slice, and all of it is charged, because it may
+// have been spent. The node itself stops spending it after 2.8 seconds by its own, from before it asked.
+//
+// # Under-use
+//
+// A slice lasts the node about a second: twice what it spent in the last half. Units for which nobody waits are at most
+// an eighth of what is left, so that slices shrink near the limit, in the end to what callers wait for. One that nobody
+// spends for 0.75 seconds goes back, and Close gives back all. So what is missing at the limit is what other nodes
+// hold and don't spend: no more than each spends in a second, and for no longer than a second. A node that dies loses
+// what it had not spent of its slice: it stays charged for the rule's window.
+//
+// When there are no more units, the node asks again every 50 milliseconds at most, and denies meanwhile.
+//
+// # Outages
+//
+// When Redis does not answer, what is leased can be spent until the lease ends. A caller who needs more waits for one
+// answer; after that all fail at once, until Redis answers again, which it is asked 5 times a second. After FLUSHALL,
+// a node that is within its lease has it held again, and what it had not reported is charged; what was charged before
+// is lost.
+//
+// # Rules
+//
+// A limit that changes holds at once. A rule that counts something else, or over another time, has another counter;
+// the slice of the old one goes back. A shadow rule leases nothing: it reports, and what a dead node didn't report is
+// lost. Of a rule for calls at a time nothing is spent: one must be free, as this node has known for half a second at
+// most; reservations hold them (see Ledger), and take from the same counters as slices.
+//
+// # What is in Redis
+//
+//	{s:<rule>}:c:<rule>:<shape>  the counter, as the Ledger's
+//	{s:<rule>}:l:<rule>:<shape>  the leases of reservations and of slices
+//	{s:<rule>}:n:<slice>         the last request of a slice (string), for a minute
 type Slices struct {
 	ledger  *Ledger
 	node    string // random: a process that starts again is another node

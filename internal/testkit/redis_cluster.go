@@ -154,7 +154,7 @@ func (c *cluster) form(ctx context.Context) (err error) {
 		}
 		group.Go(func() (err error) {
 			c.nodes[i], err = startRedis(dir, append(slices.Clone(withoutDisk), "--cluster-enabled", "yes",
-				"--cluster-node-timeout", impatient, "--cluster-allow-replica-migration", "no",
+				"--cluster-node-timeout", impatient, "--cluster-migration-barrier", "9", // replicas stay
 				"--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0")...)
 			return err
 		})
@@ -207,33 +207,59 @@ func (c *cluster) repair(ctx context.Context) error {
 	return c.setPatience(ctx, impatient)
 }
 
-// awaitHealth waits until all nodes agree that every slot has a primary, and every
-// primary has a replica that is up to date.
+// awaitHealth waits until every slot has a primary, every primary has a replica
+// that is up to date, and all nodes agree who has which slots. A replica that
+// took over without having heard of it would take back what had moved.
 func (c *cluster) awaitHealth(ctx context.Context) error {
-	return c.each(func(client *redis.Client) error {
-		return until(ctx, func() error {
-			info, err := client.ClusterInfo(ctx).Result()
-			if err != nil {
-				return err
-			}
-			for _, want := range []string{"cluster_state:ok", "cluster_slots_ok:16384", fmt.Sprint("cluster_known_nodes:", len(c.nodes)),
-				fmt.Sprint("cluster_size:", primaries)} {
-				if !strings.Contains(info, want) {
-					return fmt.Errorf("not %s: %s", want, info)
-				}
-			}
-			nodes, err := client.ClusterNodes(ctx).Result()
-			if err != nil || strings.Contains(nodes, "fail") || strings.Contains(nodes, "handshake") || strings.Contains(nodes, "->-") ||
-				strings.Contains(nodes, "-<-") || strings.Count(nodes, "slave ") != primaries {
-				return errors.Join(err, errors.New(nodes))
-			}
-			replication, err := client.Info(ctx, "replication").Result()
-			if err != nil || !strings.Contains(replication, "connected_slaves:1") && !strings.Contains(replication, "master_link_status:up") {
-				return errors.Join(err, errors.New(replication))
-			}
-			return nil
+	return until(ctx, func() error {
+		owners := make([]string, len(c.nodes))
+		err := c.eachNumbered(func(i int, client *redis.Client) (err error) {
+			owners[i], err = healthyOwners(ctx, client)
+			return err
 		})
+		if err != nil {
+			return err
+		}
+		if different := slices.Compact(owners); len(different) > 1 {
+			return fmt.Errorf("nodes disagree who has which slots: %q", different)
+		}
+		return nil
 	})
+}
+
+// healthyOwners tells who has which slots, as a node knows. It fails if the node
+// is not well, or knows of one that is not.
+func healthyOwners(ctx context.Context, client *redis.Client) (string, error) {
+	info, err := client.ClusterInfo(ctx).Result()
+	if err != nil {
+		return "", err
+	}
+	for _, want := range []string{"cluster_state:ok", "cluster_slots_ok:16384", "cluster_known_nodes:6", "cluster_size:3"} {
+		if !strings.Contains(info, want) {
+			return "", fmt.Errorf("not %s: %s", want, info)
+		}
+	}
+	replication, err := client.Info(ctx, "replication").Result()
+	if err != nil || !strings.Contains(replication, "connected_slaves:1") && !strings.Contains(replication, "master_link_status:up") {
+		return "", errors.Join(err, errors.New(replication))
+	}
+	nodes, err := client.ClusterNodes(ctx).Result()
+	if err != nil || strings.Count(nodes, "slave ") != primaries {
+		return "", errors.Join(err, errors.New(nodes))
+	}
+	for _, bad := range []string{"fail", "handshake", "->-", "-<-"} { // the last two: slots that move
+		if strings.Contains(nodes, bad) {
+			return "", fmt.Errorf("%s: %s", bad, nodes)
+		}
+	}
+	var owners []string
+	for line := range strings.Lines(nodes) {
+		if fields := strings.Fields(line); len(fields) > 8 {
+			owners = append(owners, fields[0]+" "+strings.Join(fields[8:], " "))
+		}
+	}
+	slices.Sort(owners)
+	return strings.Join(owners, ", "), nil
 }
 
 func (c *cluster) setPatience(ctx context.Context, milliseconds string) error {

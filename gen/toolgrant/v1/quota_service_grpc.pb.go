@@ -42,7 +42,9 @@ const (
 // wait. A denied request charges nothing anywhere. UNAVAILABLE: the counters cannot be reached, and a rule's
 // on_outage is DENY. NOT_FOUND: the user or the tool does not exist (another user's private tool does not exist
 // for this one). Every write names an operation and can be repeated: the first answer is given again and nothing
-// is charged twice. An operation is remembered for a day after it was settled.
+// is charged twice. An operation is remembered for a day after it was settled: by all servers if it has USER rules, or
+// reserves of SYSTEM rules; else by the server that decided it, as long as there is room, and only there can it be
+// settled. The same holds for what an outage decided. A tool without rules admits everything, and nothing is written.
 type QuotaServiceClient interface {
 	// Takes a known cost.
 	ConsumeQuota(ctx context.Context, in *ConsumeQuotaRequest, opts ...grpc.CallOption) (*ConsumeQuotaResponse, error)
@@ -165,7 +167,9 @@ func (c *quotaServiceClient) ListQuotaHistory(ctx context.Context, in *ListQuota
 // wait. A denied request charges nothing anywhere. UNAVAILABLE: the counters cannot be reached, and a rule's
 // on_outage is DENY. NOT_FOUND: the user or the tool does not exist (another user's private tool does not exist
 // for this one). Every write names an operation and can be repeated: the first answer is given again and nothing
-// is charged twice. An operation is remembered for a day after it was settled.
+// is charged twice. An operation is remembered for a day after it was settled: by all servers if it has USER rules, or
+// reserves of SYSTEM rules; else by the server that decided it, as long as there is room, and only there can it be
+// settled. The same holds for what an outage decided. A tool without rules admits everything, and nothing is written.
 type QuotaServiceServer interface {
 	// Takes a known cost.
 	ConsumeQuota(context.Context, *ConsumeQuotaRequest) (*ConsumeQuotaResponse, error)

@@ -1,4 +1,5 @@
--- Every script is this text, the kinds of windows, counters.lua, and what it does with them; before that, FIRST is set.
+-- Every script is this text, quick.lua, the kinds of windows, counters.lua, and what it does with them; before that,
+-- FIRST is set, and QUICK, if it may be quick.
 --
 -- KEYS[2i], KEYS[2i+1]: the counter (a hash) and the leases (a sorted set) of rule i; KEYS[1] is the script's own.
 -- ARGV, from FIRST on: ten of each rule, as written in rule() below.

@@ -9,7 +9,7 @@ local before = redis.call('GET', KEYS[1])
 if not before then return {5} end
 local state, content, expire, cost, rest = string.match(before, '^(%a) (%S+) (%d+) (%d+) (.*)$')
 local ends = number(expire)
-if state == 'T' then return {5} end
+if not state then return {5} end -- it consumed
 if state == 'R' and mode == 'C' then return {6} end
 if state == 'C' and mode == 'R' then return {7} end
 if state == 'C' and number(cost) ~= tokens then return {3} end

@@ -107,7 +107,10 @@ func Start(t testing.TB, url string, o Options) *Node {
 	if !o.Forgetful {
 		store.OnCommit(func(ctx context.Context) { _ = memory.CatchUp(ctx) })
 	}
-	gate := quota.GateOptions{Ledger: redisstore.NewLedger(counters(t, o.Redis), store.Database(), quotaTimeout)}
+	ledger := redisstore.NewLedger(counters(t, o.Redis), store.Database(), quotaTimeout)
+	leased := redisstore.NewSlices(ledger)
+	t.Cleanup(func() { leased.Close(context.WithoutCancel(ctx)) })
+	gate := quota.GateOptions{Ledger: ledger, Slices: leased}
 	if o.Gate != nil {
 		o.Gate(&gate)
 	}
