@@ -12,14 +12,18 @@ import (
 const (
 	// batchSize is how many commands go to Redis together at most. Their answers come together, too.
 	batchSize = 256
+	// atOnce is how many batches are under way: while Redis works on one, answers of the other are read.
+	atOnce = 2
+	// enough is how many must wait for a second batch to be worth it.
+	enough = 8
 	// queueSize is how many may wait for their turn. More are refused: Redis is slower than they come.
 	queueSize = 8192
 )
 
 var errQueueFull = errors.New("too many commands wait for Redis")
 
-// pipe sends the commands of many callers together: those that are asked while others are under way go next, all at
-// once. A lone caller waits for nobody. It takes a third of what a connection for each of them takes, most of which is
+// pipe sends the commands of many callers together: those that are asked while others are under way go next, all in
+// one. A lone caller waits for nobody. It takes a third of what a connection for each of them takes, most of which is
 // system calls.
 //
 // Whoever stops waiting before his command is sent has not sent it. That, and deadlines that are the caller's own, is
@@ -33,7 +37,7 @@ type pipe struct {
 
 	mu      sync.Mutex
 	waiting []*request
-	running bool
+	running int // batches
 }
 
 type request struct {
@@ -51,8 +55,8 @@ func (p *pipe) do(ctx context.Context, cmd redis.Cmder) error {
 		return errQueueFull
 	}
 	p.waiting = append(p.waiting, r)
-	if !p.running {
-		p.running = true
+	if p.running == 0 || p.running < atOnce && len(p.waiting) >= enough {
+		p.running++
 		go p.run()
 	}
 	p.mu.Unlock()
@@ -70,7 +74,9 @@ func (p *pipe) run() {
 		p.mu.Lock()
 		batch := p.waiting[:min(len(p.waiting), batchSize)]
 		p.waiting = p.waiting[len(batch):]
-		p.running = len(batch) > 0
+		if len(batch) == 0 {
+			p.running--
+		}
 		p.mu.Unlock()
 		if len(batch) == 0 {
 			return

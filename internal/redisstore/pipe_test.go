@@ -42,10 +42,14 @@ func TestPipeSendsNothingForWhoLeft(t *testing.T) {
 	ctx := testkit.Context(t)
 	add := func(ctx context.Context) error { return p.do(ctx, redis.NewCmd(ctx, "INCR", "n")) }
 	server.Pause()
-	under := make(chan error, 1)
-	go func() { under <- add(ctx) }()
-	for p.isWaiting() || !p.isRunning() {
-		time.Sleep(time.Millisecond)
+	under := make(chan error, 1+enough)
+	for batches, callers := range []int{1, enough} {
+		for range callers {
+			go func() { under <- add(ctx) }()
+		}
+		for p.queued() > 0 || p.batches() <= batches {
+			time.Sleep(time.Millisecond)
+		}
 	}
 	left, leave := context.WithCancel(ctx)
 	for range queueSize {
@@ -59,14 +63,16 @@ func TestPipeSendsNothingForWhoLeft(t *testing.T) {
 	}
 	leave()
 	server.Resume()
-	if err := <-under; err != nil {
-		t.Error(err)
+	for range cap(under) {
+		if err := <-under; err != nil {
+			t.Error(err)
+		}
 	}
 	for p.queued() > 0 {
 		time.Sleep(time.Millisecond)
 	}
 	cmd := redis.NewCmd(ctx, "INCR", "n")
-	if err := p.do(ctx, cmd); err != nil || cmd.Val() != int64(2) {
+	if err := p.do(ctx, cmd); err != nil || cmd.Val() != int64(1+enough+1) {
 		t.Errorf("%v, %v", cmd.Val(), err)
 	}
 }
@@ -77,9 +83,7 @@ func (p *pipe) queued() int {
 	return len(p.waiting)
 }
 
-func (p *pipe) isWaiting() bool { return p.queued() > 0 }
-
-func (p *pipe) isRunning() bool {
+func (p *pipe) batches() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.running
