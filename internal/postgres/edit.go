@@ -8,7 +8,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/toolgrant/toolgrant/internal/admin"
+	"github.com/toolgrant/toolgrant/internal/audit"
 	"github.com/toolgrant/toolgrant/internal/availability"
+	"github.com/toolgrant/toolgrant/internal/caller"
 	"github.com/toolgrant/toolgrant/internal/catalog"
 	"github.com/toolgrant/toolgrant/internal/enable"
 	"github.com/toolgrant/toolgrant/internal/id"
@@ -32,6 +34,9 @@ func (s *Store) Edit(ctx context.Context, users []id.User, decide func(admin.Man
 		}
 		if len(changes) > 0 {
 			if err := s.applyChanges(ctx, tx, changes); err != nil {
+				return err
+			}
+			if err := s.addAuditEntries(ctx, tx, audit.OfChanges(changes, caller.From(ctx))); err != nil {
 				return err
 			}
 		}
@@ -161,7 +166,7 @@ func (s *Store) applyChanges(ctx context.Context, tx pgx.Tx, changes []admin.Cha
 				return err
 			}
 		}
-		if err := s.queries.RecordChange(ctx, tx, db.RecordChangeParams{Kind: kindOf[c.Section], ObjectID: c.ID}); err != nil {
+		if err := s.queries.RecordChange(ctx, tx, db.RecordChangeParams{Kind: c.Section.Kind(), ObjectID: c.ID}); err != nil {
 			return err
 		}
 	}
@@ -182,10 +187,4 @@ func (s *Store) applyChanges(ctx context.Context, tx pgx.Tx, changes []admin.Cha
 		}
 	}
 	return s.queries.AdvanceCatalog(ctx, tx)
-}
-
-var kindOf = map[admin.Section]string{
-	admin.SectionUsers: "user", admin.SectionMCPServers: "mcp_server", admin.SectionToolTypes: "tool_type",
-	admin.SectionTools: "tool", admin.SectionDeviceTypes: "device_type", admin.SectionGroups: "group",
-	admin.SectionAvatars: "avatar", admin.SectionDefaultAvatars: "default_avatar",
 }
