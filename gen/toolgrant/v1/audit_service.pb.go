@@ -236,9 +236,9 @@ const file_toolgrant_v1_audit_service_proto_rawDesc = "" +
 	"\auser_id\x18\b \x01(\tB\r\xbaH\n" +
 	"r\b\xc0\xb2\x8f\x04\x01(\x80\x01R\x06userId\x12L\n" +
 	"\n" +
-	"start_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampB\x11\xbaH\x0e\xb2\x01\v\x1a\a\b\x80\x83\xd1\xff\xaf\a2\x00R\tstartTime\x12H\n" +
+	"start_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampB\x11\xbaH\x0e\xb2\x01\v\x1a\a\b\x80\xe0\xcb\xff\xaf\a2\x00R\tstartTime\x12H\n" +
 	"\bend_time\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.TimestampB\x11\xbaH\x0e\xb2\x01\v\x1a\a\b\x80\x83\xd1\xff\xaf\a2\x00R\aendTime:\x96\x01\xbaH\x92\x01\x1a\x8f\x01\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampB\x11\xbaH\x0e\xb2\x01\v\x1a\a\b\x80\xe0\xcb\xff\xaf\a2\x00R\aendTime:\x96\x01\xbaH\x92\x01\x1a\x8f\x01\n" +
 	"\x18list_audit_entries.range\x12\"start_time must be before end_time\x1aO!has(this.start_time) || !has(this.end_time) || this.start_time < this.end_time\"\x92\x01\n" +
 	"\x18ListAuditEntriesResponse\x122\n" +
 	"\aentries\x18\x01 \x03(\v2\x18.toolgrant.v1.AuditEntryR\aentries\x12&\n" +
