@@ -160,15 +160,17 @@ func (s *Store) usersFor(ctx context.Context, tx pgx.Tx, stored admin.Manifest, 
 // applyChanges writes a plan: references go first, then objects are written in the plan's order, then their
 // references, when all that they refer to is there. Deletes come last, when nothing refers to their objects.
 func (s *Store) applyChanges(ctx context.Context, tx pgx.Tx, changes []admin.Change) error {
+	var recorded db.RecordChangesParams
 	for _, c := range changes {
 		if c.Action != admin.ActionCreate {
 			if err := s.clearReferences(ctx, tx, c.Object); err != nil {
 				return err
 			}
 		}
-		if err := s.queries.RecordChange(ctx, tx, db.RecordChangeParams{Kind: c.Section.Kind(), ObjectID: c.ID}); err != nil {
-			return err
-		}
+		recorded.Kinds, recorded.ObjectIds = append(recorded.Kinds, c.Section.Kind()), append(recorded.ObjectIds, c.ID)
+	}
+	if err := s.queries.RecordChanges(ctx, tx, recorded); err != nil {
+		return err
 	}
 	for _, write := range []func(context.Context, pgx.Tx, any) error{s.putObject, s.addReferences} {
 		for _, c := range changes {
