@@ -44,9 +44,9 @@ type ListAuditEntriesRequest struct {
 	Actor string `protobuf:"bytes,7,opt,name=actor,proto3" json:"actor,omitempty"`
 	// AuditEntry.user_id. Empty: any.
 	UserId string `protobuf:"bytes,8,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// Not before this, from 1970 on. Unset: from the first entry on.
+	// Not before this; of the years 1970 to 9999. Unset: from the first entry on.
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
-	// Before this. Unset: up to now.
+	// Before this; of the years 1970 to 9999. Unset: up to now.
 	EndTime       *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
