@@ -3,9 +3,8 @@ package grpcserver
 import (
 	"context"
 	"net"
-	"unicode/utf8"
-
 	gostrings "strings"
+	"unicode/utf8"
 
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"

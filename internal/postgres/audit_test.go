@@ -92,7 +92,9 @@ func drawEdit(t *rapid.T) admin.Edit {
 // etags fingerprints all objects of a manifest, by kind and id.
 func etags(m *admin.Manifest) map[string]string {
 	all := map[string]string{}
-	add := func(section admin.Section, name string, object any) { all[section.Kind()+" "+name] = admin.Etag(object) }
+	add := func(section admin.Section, name string, object any) {
+		all[section.Kind()+" "+name] = admin.Etag(object)
+	}
 	for _, o := range m.MCPServers {
 		add(admin.SectionMCPServers, string(o.ID), o)
 	}
