@@ -1,6 +1,7 @@
 package effective
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/toolgrant/toolgrant/internal/availability"
@@ -10,7 +11,7 @@ import (
 
 // messages words a withheld tool for the user, in English and in Chinese. Of another user's tool nothing is
 // told, not even its title.
-func (a *Answer) messages(tool uint, w Withheld) (english, chinese string) {
+func (a *Answer) messages(tool uint, w *Withheld) (english, chinese string) {
 	en, zh := a.world.quoted[tool].english, a.world.quoted[tool].chinese
 	if a.Availability.Foreign.Test(tool) {
 		en, zh = "This tool", "此工具"
@@ -24,48 +25,92 @@ func (a *Answer) messages(tool uint, w Withheld) (english, chinese string) {
 	case ReasonOwnedByOther:
 		return en + " is another user's private tool.", zh + "是其他用户的私有工具。"
 	case ReasonRevokedByGroup:
-		english = en + " is not available to members of " + a.groupTitles(w.Groups, ", ") + "."
-		chinese = zh + "不向" + a.groupTitles(w.Groups, "、") + "的成员开放。"
+		revoking, granting := a.groupsInWords(w.Groups), a.including(w.GrantingGroups)
+		return en + " is not available to members of " + revoking.english + "." + granting.english,
+			zh + "不向" + revoking.chinese + "的成员开放。" + granting.chinese
 	case ReasonNotOffered:
+		where, granting := a.usableOn(w.Surfaces), a.including(w.GrantingGroups)
 		if a.question.Surface.IsWeb() {
-			english, chinese = en+" is not offered on any of your devices.", "您的设备均不提供"+zh+"。"
-		} else {
-			english, chinese = en+" is not offered on this device.", "此设备不提供"+zh+"。"
+			return en + " is not offered on any of your devices." + where.english + granting.english,
+				"您的设备均不提供" + zh + "。" + where.chinese + granting.chinese
 		}
+		return en + " is not offered on this device." + where.english + granting.english,
+			"此设备不提供" + zh + "。" + where.chinese + granting.chinese
 	case ReasonMissingCapability:
-		english = en + " cannot be used on this device, which lacks: " + strings.Join(w.MissingCapabilities, ", ") + "."
-		chinese = zh + "无法在此设备上使用，因为它缺少：" + strings.Join(w.MissingCapabilities, "、") + "。"
+		where := a.usableOn(w.Surfaces)
+		return en + " cannot be used on this device, which lacks: " + strings.Join(w.MissingCapabilities, ", ") + "." + where.english,
+			zh + "无法在此设备上使用，因为它缺少：" + strings.Join(w.MissingCapabilities, "、") + "。" + where.chinese
 	case ReasonShadowed:
 		other := a.world.quoted[a.shadowed[tool]]
 		return other.english + " is used instead of " + en + ".", "已改用" + other.chinese + "代替" + zh + "。"
 	default:
 		return "", ""
 	}
-	if len(w.Surfaces) > 0 {
-		english += " You can use it on: " + surfaceNames(w.Surfaces, "the web", ", ") + "."
-		chinese += "您可以在以下位置使用它：" + surfaceNames(w.Surfaces, "网页", "、") + "。"
-	}
-	if len(w.GrantingGroups) > 0 {
-		english += " It is included in: " + a.groupTitles(w.GrantingGroups, ", ") + "."
-		chinese += "它包含在：" + a.groupTitles(w.GrantingGroups, "、") + "。"
-	}
-	return english, chinese
 }
 
-// quoted is a tool's title as messages have it.
-type quoted struct{ english, chinese string }
-
 // quote makes the quoted titles of all tools: messages need them again and again.
-func quote(c *catalog.Snapshot) []quoted {
-	all := make([]quoted, c.Len())
+func quote(c *catalog.Snapshot) []words {
+	all := make([]words, c.Len())
 	for n := range all {
 		tool := c.Tool(uint(n))
-		all[n] = quoted{"“" + tool.TitleIn("en") + "”", "“" + tool.TitleIn("zh") + "”"}
+		all[n] = words{"“" + tool.TitleIn("en") + "”", "“" + tool.TitleIn("zh") + "”"}
 	}
 	return all
 }
 
-func (a *Answer) groupTitles(groups []id.Group, separator string) string {
+// words say something in both languages.
+type words struct{ english, chinese string }
+
+// worded is a list, in words.
+type worded[T comparable] struct {
+	list []T
+	words
+	sentence words // that has the words
+}
+
+// inWords returns a list in words, which it makes only once. The list must not be kept by its maker.
+func inWords[T comparable](known *[]worded[T], list []T, word func([]T) worded[T]) *worded[T] {
+	for i := range *known {
+		if one := &(*known)[i]; slices.Equal(one.list, list) {
+			return one
+		}
+	}
+	*known = append(*known, word(slices.Clone(list)))
+	return &(*known)[len(*known)-1]
+}
+
+// usableOn is the sentence that says on which other surfaces a tool can be used, if there are any.
+func (a *Answer) usableOn(surfaces []availability.Surface) words {
+	return a.surfacesInWords(surfaces).sentence
+}
+
+func (a *Answer) surfacesInWords(surfaces []availability.Surface) *worded[availability.Surface] {
+	return inWords(&a.surfaces, surfaces, func(surfaces []availability.Surface) worded[availability.Surface] {
+		w := worded[availability.Surface]{list: surfaces}
+		if len(surfaces) > 0 {
+			w.words = words{surfaceNames(surfaces, "the web", ", "), surfaceNames(surfaces, "网页", "、")}
+			w.sentence = words{" You can use it on: " + w.english + ".", "您可以在以下位置使用它：" + w.chinese + "。"}
+		}
+		return w
+	})
+}
+
+// including is the sentence that says which groups grant a tool, if there are any.
+func (a *Answer) including(groups []id.Group) words { return a.groupsInWords(groups).sentence }
+
+func (a *Answer) groupsInWords(groups []id.Group) *worded[id.Group] {
+	return inWords(&a.groups, groups, func(groups []id.Group) worded[id.Group] {
+		w := worded[id.Group]{list: groups}
+		if len(groups) > 0 {
+			titles := a.groupTitles(groups)
+			w.words = words{strings.Join(titles, ", "), strings.Join(titles, "、")}
+			w.sentence = words{" It is included in: " + w.english + ".", "它包含在：" + w.chinese + "。"}
+		}
+		return w
+	})
+}
+
+func (a *Answer) groupTitles(groups []id.Group) []string {
 	titles := make([]string, len(groups))
 	for i, name := range groups {
 		titles[i] = string(name)
@@ -73,7 +118,7 @@ func (a *Answer) groupTitles(groups []id.Group, separator string) string {
 			titles[i] = g.Title
 		}
 	}
-	return strings.Join(titles, separator)
+	return titles
 }
 
 func surfaceNames(surfaces []availability.Surface, web, separator string) string {

@@ -19,7 +19,7 @@ type World struct {
 	Availability *availability.Snapshot
 	Enable       *enable.Snapshot
 
-	quoted []quoted // by the tools' numbers
+	quoted []words // the tools' titles, by number
 }
 
 // Definitions is what a World is compiled from.
@@ -61,10 +61,14 @@ type Answer struct {
 	Availability availability.Decision
 	Enable       enable.Decision
 
-	world     *World
-	question  Question
-	shadowed  map[uint]uint            // by which
-	elsewhere []availability.Elsewhere // made when it is asked for
+	world    *World
+	question Question
+	shadowed map[uint]uint // by which
+
+	// Made when it is asked for, and then used again: many tools are withheld alike.
+	elsewhere []availability.Elsewhere
+	surfaces  []worded[availability.Surface]
+	groups    []worded[id.Group]
 }
 
 // Resolve answers a question.

@@ -95,7 +95,7 @@ func (a *Answer) withhold(tool uint) Withheld {
 	case ReasonShadowed:
 		w.ShadowedBy = a.world.Catalog.Tool(a.shadowed[tool]).ID
 	}
-	w.Message, w.MessageZH = a.messages(tool, w)
+	w.Message, w.MessageZH = a.messages(tool, &w)
 	return w
 }
 
@@ -104,11 +104,11 @@ func (a *Answer) otherSurfaces(tool uint) []availability.Surface {
 	if a.elsewhere == nil {
 		a.elsewhere = a.Availability.Elsewhere(a.question.User, a.question.Surface)
 	}
-	var surfaces []availability.Surface
+	found := make([]availability.Surface, 0, 8)
 	for _, e := range a.elsewhere {
 		if e.Available.Test(tool) {
-			surfaces = append(surfaces, e.Surface)
+			found = append(found, e.Surface)
 		}
 	}
-	return surfaces
+	return a.surfacesInWords(found).list
 }

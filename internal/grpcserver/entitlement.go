@@ -2,6 +2,7 @@ package grpcserver
 
 import (
 	"context"
+	gostrings "strings"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -196,9 +197,16 @@ func withheldToProto(w effective.Withheld) *toolgrantv1.WithheldTool {
 	return p
 }
 
-func reasonToProto(r effective.Reason) toolgrantv1.WithheldReason {
-	return toolgrantv1.WithheldReason(toolgrantv1.WithheldReason_value["WITHHELD_REASON_"+string(r)])
-}
+// reasons are the proto's, by the rules'.
+var reasons = func() map[effective.Reason]toolgrantv1.WithheldReason {
+	reasons := map[effective.Reason]toolgrantv1.WithheldReason{}
+	for name, number := range toolgrantv1.WithheldReason_value {
+		reasons[effective.Reason(gostrings.TrimPrefix(name, "WITHHELD_REASON_"))] = toolgrantv1.WithheldReason(number)
+	}
+	return reasons
+}()
+
+func reasonToProto(r effective.Reason) toolgrantv1.WithheldReason { return reasons[r] }
 
 func surfaceFromProto(s *toolgrantv1.Surface) availability.Surface {
 	return availability.Surface{Device: id.Device(s.GetDeviceId())}

@@ -16,6 +16,7 @@ import (
 
 	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
 	"github.com/toolgrant/toolgrant/internal/admin"
+	"github.com/toolgrant/toolgrant/internal/audit"
 	"github.com/toolgrant/toolgrant/internal/availability"
 	"github.com/toolgrant/toolgrant/internal/effective"
 	"github.com/toolgrant/toolgrant/internal/enable"
@@ -51,7 +52,10 @@ type Store interface {
 	User(context.Context, id.User) (*availability.User, revision.Revision, error)
 	// Users returns the users after one, at most so many.
 	Users(ctx context.Context, after id.User, atMost int32) ([]availability.User, revision.Revision, error)
-	// Edit makes what decide makes of all that is stored but the users, and of those of the users that exist.
+	// AuditEntries returns the entries that fit after one, newest first, at most so many, and whether there are more.
+	AuditEntries(ctx context.Context, f audit.Filter, after audit.Key, atMost int32) (entries []audit.Entry, more bool, at revision.Revision, err error)
+	// Edit makes what decide makes of all that is stored but the users, and of those of the users that exist. The
+	// audit log tells that the context's caller did it.
 	Edit(ctx context.Context, users []id.User, decide func(stored admin.Manifest) (admin.Edit, error)) ([]admin.Change, revision.Revision, error)
 	// Preview tells what Edit would change.
 	Preview(ctx context.Context, decide func(stored admin.Manifest) (admin.Edit, error)) ([]admin.Change, revision.Revision, error)
@@ -116,6 +120,7 @@ func New(o Options) *grpc.Server {
 	toolgrantv1.RegisterAvatarServiceServer(s, &avatarServer{backend: b})
 	toolgrantv1.RegisterQuotaServiceServer(s, &quotaServer{gate: o.Gate, replica: o.Replica, overrides: o.Store, usage: o.Store, history: o.History, resets: o.Resets, now: o.Now})
 	toolgrantv1.RegisterAdminServiceServer(s, &adminServer{backend: b})
+	toolgrantv1.RegisterAuditServiceServer(s, &auditServer{store: o.Store})
 	return s
 }
 

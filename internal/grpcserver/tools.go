@@ -9,9 +9,21 @@ import (
 	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
 	"github.com/toolgrant/toolgrant/internal/catalog"
 	"github.com/toolgrant/toolgrant/internal/effective"
+	"github.com/toolgrant/toolgrant/internal/id"
 )
 
-var toolsField = numberOf(&toolgrantv1.ResolveToolsResponse{}, "tools")
+var (
+	toolsField             = numberOf(&toolgrantv1.ResolveToolsResponse{}, "tools")
+	enabledByField         = numberOf(&toolgrantv1.EffectiveTool{}, "enabled_by")
+	expiresAfterTurnsField = numberOf(&toolgrantv1.EffectiveTool{}, "expires_after_turns")
+)
+
+// Fields of EnabledBy.
+var enabledByFields = struct{ core, chat, avatarIDs protowire.Number }{
+	numberOf(&toolgrantv1.EnabledBy{}, "core"),
+	numberOf(&toolgrantv1.EnabledBy{}, "chat"),
+	numberOf(&toolgrantv1.EnabledBy{}, "avatar_ids"),
+}
 
 // canonical encodes equal messages alike, so that watchers see what is equal.
 var canonical = proto.MarshalOptions{Deterministic: true}
@@ -50,29 +62,36 @@ func (t *encodedTools) of(n uint, view toolgrantv1.ToolView) ([]byte, error) {
 // appendTools encodes the effective tools of an answer as its field tools. A message that is encoded in two parts,
 // one after the other, is that of both parts' fields.
 func (t *encodedTools) appendTools(body []byte, a *effective.Answer, view toolgrantv1.ToolView) ([]byte, error) {
-	enabledBy := &toolgrantv1.EnabledBy{}
-	asked := &toolgrantv1.EffectiveTool{EnabledBy: enabledBy}
-	var own []byte
+	var own, by []byte
 	for n := range a.Effective.EachSet() {
 		fixed, err := t.of(n, view)
 		if err != nil {
 			return nil, err
 		}
-		enabledBy.Core = t.world.Catalog.Tool(n).Core
-		enabledBy.Chat = a.Enable.ByChat.Test(n)
-		enabledBy.AvatarIds = appendStrings(enabledBy.AvatarIds[:0], a.Enable.Binding(n))
-		asked.ExpiresAfterTurns = nil
+		by = appendEnabledBy(by[:0], t.world.Catalog.Tool(n).Core, a.Enable.ByChat.Test(n), a.Enable.Binding(n))
+		own = protowire.AppendBytes(protowire.AppendTag(own[:0], enabledByField, protowire.BytesType), by)
 		if left, ok := a.Enable.TurnsLeft(n); ok {
-			asked.ExpiresAfterTurns = &left
-		}
-		if own, err = canonical.MarshalAppend(own[:0], asked); err != nil {
-			return nil, err
+			own = protowire.AppendVarint(protowire.AppendTag(own, expiresAfterTurnsField, protowire.VarintType), uint64(left))
 		}
 		body = protowire.AppendTag(body, toolsField, protowire.BytesType)
 		body = protowire.AppendVarint(body, uint64(len(fixed)+len(own)))
 		body = append(append(body, fixed...), own...)
 	}
 	return body, nil
+}
+
+// appendEnabledBy encodes an EnabledBy, field by field as withheldEncoder does.
+func appendEnabledBy(data []byte, core, chat bool, avatars []id.Avatar) []byte {
+	if core {
+		data = appendTrue(data, enabledByFields.core)
+	}
+	if chat {
+		data = appendTrue(data, enabledByFields.chat)
+	}
+	for _, avatar := range avatars {
+		data = appendString(data, enabledByFields.avatarIDs, string(avatar))
+	}
+	return data
 }
 
 // effectiveToProto tells of a tool what does not depend on who asks.

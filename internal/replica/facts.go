@@ -21,6 +21,7 @@ type factCache struct {
 	stats   *stats.Counter
 	source  Source
 	timeout time.Duration
+	loaders crew
 }
 
 // factKey is a user or, if that is empty, a chat.
@@ -37,7 +38,7 @@ type fact struct {
 }
 
 func newFactCache(o Options) *factCache {
-	c := &factCache{source: o.Source, timeout: o.Timeout, stats: stats.NewCounter()}
+	c := &factCache{source: o.Source, timeout: o.Timeout, stats: stats.NewCounter(), loaders: make(crew)}
 	c.cache = otter.Must(&otter.Options[factKey, fact]{
 		MaximumWeight: o.CacheBytes,
 		Weigher:       func(k factKey, f fact) uint32 { return f.bytes() + uint32(len(k.user)+len(k.chat)) },
@@ -89,12 +90,12 @@ func (c *factCache) load(ctx context.Context, keys []factKey) (map[factKey]fact,
 		err   error
 	}
 	done := make(chan result, 1)
-	go func() {
+	c.loaders.run(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout)
 		defer cancel()
 		facts, err := c.cache.BulkGet(ctx, keys, otter.BulkLoaderFunc[factKey, fact](c.read))
 		done <- result{facts, timedOut(err, c.timeout)}
-	}()
+	})
 	select {
 	case r := <-done:
 		return r.facts, r.err

@@ -29,6 +29,10 @@ UPDATE chats SET turn = @turn WHERE chat_id = @chat_id AND turn < @turn;
 -- name: RecordChange :exec
 INSERT INTO changes (kind, object_id) VALUES (@kind, @object_id);
 
+-- RecordChanges tells followers of many changes at once.
+-- name: RecordChanges :exec
+INSERT INTO changes (kind, object_id) SELECT unnest(@kinds::text[]), unnest(@object_ids::text[]);
+
 -- Snapshot returns what is visible to this statement, and what identifies this database among all others.
 -- name: Snapshot :one
 SELECT pg_current_snapshot()::text AS snapshot,

@@ -8,6 +8,22 @@ import (
 	"time"
 )
 
+// Who administered what, and why; append-only.
+type AuditEntry struct {
+	SequenceNumber int64
+	CreateTime     time.Time
+	Actor          string
+	Action         string
+	Kind           string
+	ObjectID       string
+	UserID         *string
+	ChangedFields  []string
+	Before         []byte
+	After          []byte
+	Reason         string
+	RequestID      string
+}
+
 // LLM personas.
 type Avatar struct {
 	AvatarID string

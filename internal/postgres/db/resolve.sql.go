@@ -72,6 +72,21 @@ func (q *Queries) RecordChange(ctx context.Context, db DBTX, arg RecordChangePar
 	return err
 }
 
+const recordChanges = `-- name: RecordChanges :exec
+INSERT INTO changes (kind, object_id) SELECT unnest($1::text[]), unnest($2::text[])
+`
+
+type RecordChangesParams struct {
+	Kinds     []string
+	ObjectIds []string
+}
+
+// RecordChanges tells followers of many changes at once.
+func (q *Queries) RecordChanges(ctx context.Context, db DBTX, arg RecordChangesParams) error {
+	_, err := db.Exec(ctx, recordChanges, arg.Kinds, arg.ObjectIds)
+	return err
+}
+
 const resolveFacts = `-- name: ResolveFacts :one
 SELECT pg_current_snapshot()::text AS snapshot,
        (SELECT version FROM catalog_head)::bigint AS catalog_version,
