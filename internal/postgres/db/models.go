@@ -278,4 +278,11 @@ type ToolType struct {
 // Who may own devices, private tools and chats.
 type User struct {
 	UserID string
+	// Of devices, and their types in device_type_ids.
+	DeviceIds     []string
+	DeviceTypeIds []string
+	// Of memberships, and when they start and expire; the year 1: never.
+	GroupIds    []string
+	StartTimes  []time.Time
+	ExpireTimes []time.Time
 }
