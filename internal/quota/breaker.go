@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/sony/gobreaker/v2"
@@ -15,6 +16,9 @@ import (
 const (
 	// failuresToOpen is after how many failures in a row a ledger is not asked any more.
 	failuresToOpen = 5
+	// silence is for how long besides nobody must have been answered: commands that travel together also fail together,
+	// and one late batch on a busy machine is no outage.
+	silence = 250 * time.Millisecond
 	// coolDown is for how long, before one request is let through to see. A random part more keeps nodes from
 	// asking all at once.
 	coolDown = 500 * time.Millisecond
@@ -30,10 +34,19 @@ type breaker struct {
 
 // newBreaker tells changed when the ledger is given up, and when it answers again.
 func newBreaker(ledger Ledger, changed func(open bool)) *breaker {
+	begin, answered := time.Now(), &atomic.Int64{} // when the ledger last did, since the beginning
 	return &breaker{ledger, gobreaker.NewCircuitBreaker[any](gobreaker.Settings{
-		Timeout:      coolDown + rand.N(coolDown),
-		ReadyToTrip:  func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= failuresToOpen },
-		IsSuccessful: func(err error) bool { return !unavailable(err) },
+		Timeout: coolDown + rand.N(coolDown),
+		ReadyToTrip: func(c gobreaker.Counts) bool {
+			return c.ConsecutiveFailures >= failuresToOpen && time.Since(begin)-time.Duration(answered.Load()) > silence
+		},
+		IsSuccessful: func(err error) bool {
+			if unavailable(err) {
+				return false
+			}
+			answered.Store(int64(time.Since(begin)))
+			return true
+		},
 		// A caller who went away says nothing about the ledger.
 		IsExcluded: func(err error) bool {
 			return !unavailable(err) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
