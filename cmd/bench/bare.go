@@ -10,10 +10,12 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -31,6 +33,9 @@ type bareSettings struct {
 	Exchanges int // how many follow
 	// DatabaseURL is a database that is asked SELECT 1 before each answer; empty: none.
 	DatabaseURL string
+	// RedisURL is a Redis in which a script counts one of so many keys up before each answer; empty: none.
+	RedisURL string
+	Keys     int
 	// AnyQuestion is answered: one that is not known, with the answer to another one.
 	AnyQuestion bool
 }
@@ -79,6 +84,20 @@ func serveBare(ctx context.Context, in io.Reader, out io.Writer) error {
 			return err
 		}
 	}
+	if settings.RedisURL != "" {
+		options, err := redis.ParseURL(settings.RedisURL)
+		if err != nil {
+			return errors.New("--redis-url: is not the address of a Redis")
+		}
+		client := redis.NewClient(options)
+		defer client.Close()
+		if b.redis, err = client.AutoPipeline(); err != nil {
+			return err
+		}
+		for i := range settings.Keys {
+			b.keys = append(b.keys, "bench-bare-"+strconv.Itoa(i))
+		}
+	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -93,12 +112,17 @@ func serveBare(ctx context.Context, in io.Reader, out io.Writer) error {
 	return server.Serve(listener)
 }
 
-// bare answers ResolveTools from memory, bytes for bytes: what gRPC costs when the work is free.
+// count is the least that a limit in Redis takes.
+var count = redis.NewScript(`local n = redis.call('INCR', KEYS[1]) redis.call('PEXPIRE', KEYS[1], ARGV[1]) return n`)
+
+// bare answers from memory, bytes for bytes: what gRPC costs when the work is free.
 type bare struct {
 	answers  map[string][]byte
 	others   [][]byte // for questions that are not known, in turn; none: they are refused
 	turn     atomic.Uint64
 	database *pgxpool.Pool // asked for nothing, which takes a trip there and back; nil: none
+	redis    *redis.AutoPipeliner
+	keys     []string // counted in Redis, in turn; none: nothing is
 }
 
 func (b *bare) answer(ctx context.Context, question []byte) ([]byte, error) {
@@ -109,10 +133,14 @@ func (b *bare) answer(ctx context.Context, question []byte) ([]byte, error) {
 	if !ok {
 		return nil, status.Error(codes.NotFound, "this question was not asked before")
 	}
-	if b.database == nil {
+	switch {
+	case b.database != nil:
+		return answer, b.trip(ctx)
+	case len(b.keys) > 0:
+		return answer, count.Run(ctx, b.redis, []string{b.keys[b.turn.Load()%uint64(len(b.keys))]}, 60_000).Err()
+	default:
 		return answer, nil
 	}
-	return answer, b.trip(ctx)
 }
 
 func (b *bare) trip(ctx context.Context) error {
@@ -121,7 +149,7 @@ func (b *bare) trip(ctx context.Context) error {
 }
 
 func (b *bare) server() *grpc.Server {
-	resolve := func(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+	handle := func(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
 		var question []byte
 		if err := decode(&question); err != nil {
 			return nil, err
@@ -130,11 +158,13 @@ func (b *bare) server() *grpc.Server {
 		return &answer, err
 	}
 	server := grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{}))
-	server.RegisterService(&grpc.ServiceDesc{
-		ServiceName: toolgrantv1.EntitlementService_ServiceDesc.ServiceName,
-		HandlerType: (*any)(nil),
-		Methods:     []grpc.MethodDesc{{MethodName: "ResolveTools", Handler: resolve}},
-	}, struct{}{})
+	for service, method := range map[string]string{
+		toolgrantv1.EntitlementService_ServiceDesc.ServiceName: "ResolveTools",
+		toolgrantv1.QuotaService_ServiceDesc.ServiceName:       "ConsumeQuota",
+	} {
+		server.RegisterService(&grpc.ServiceDesc{ServiceName: service, HandlerType: (*any)(nil),
+			Methods: []grpc.MethodDesc{{MethodName: method, Handler: handle}}}, struct{}{})
+	}
 	return server
 }
 

@@ -171,8 +171,8 @@ func TestAnswersAreCompared(t *testing.T) {
 func TestErrorsAreCounted(t *testing.T) {
 	w := testWorld(1, small)
 	address := listen(t, (&bare{}).server()) // knows no question
-	p := &plan{world: w, questions: w.questions(5), duration: 10 * time.Millisecond}
-	m, err := p.round(testkit.Context(t), clients([]*grpc.ClientConn{dial(t, address)}), 2, 0)
+	p := &plan{world: w, questions: w.questions(5), pace: pace{duration: 10 * time.Millisecond}}
+	m, err := p.round(testkit.Context(t), p.asking(clients([]*grpc.ClientConn{dial(t, address)})), 2, 0)
 	if m.Errors == 0 || m.Requests != 0 || status.Code(err) != codes.NotFound {
 		t.Errorf("got %+v, %v", m, err)
 	}
@@ -190,6 +190,7 @@ func TestFlagsAreBounded(t *testing.T) {
 		{[]string{"resolve", "--cold", "--zipf", "--addr=", "--min-log-entries=11"}, []string{"--cold", "--addr", "--min-log-entries"}},
 		{[]string{"watch", "--addr=x", "--watchers=5", "--connections=6", "--rounds=0", "-o=xml"}, []string{"--addr", "--connections", "--rounds", "--output"}},
 		{[]string{"freshness", "--addr=x", "--bound=0s", "--every=-1s"}, []string{"how many servers", "--addr", "--bound", "--every"}},
+		{[]string{"quota", "--addr=x", "--users=0", "--rounds=0"}, []string{"--addr", "--users", "--rounds", "--redis-url"}},
 		{[]string{"bare"}, []string{"not by hand"}},
 	} {
 		err := run(t.Context(), test.args, strings.NewReader(""), io.Discard, io.Discard)

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
 	"github.com/toolgrant/toolgrant/internal/enable"
@@ -139,7 +140,7 @@ func (c *copier) copyUsers(ctx context.Context, tx pgx.Tx, from, to int) error {
 	if err != nil {
 		return err
 	}
-	names := &rows{table: "users", columns: []string{"user_id"}}
+	folded := &rows{table: "users", columns: []string{"user_id", "device_ids", "device_type_ids", "group_ids", "start_times", "expire_times"}}
 	devices := &rows{table: "devices", columns: []string{"user_id", "device_id", "device_type_id"}}
 	memberships := &rows{table: "memberships", columns: []string{"user_id", "group_id", "start_time", "expire_time"}}
 	changes := changesTable()
@@ -147,30 +148,42 @@ func (c *copier) copyUsers(ctx context.Context, tx pgx.Tx, from, to int) error {
 		if exists[u.GetUserId()] {
 			continue
 		}
-		names.add(u.GetUserId())
+		deviceIDs, deviceTypes, groups, starts, expires := []string{}, []string{}, []string{}, []time.Time{}, []time.Time{}
 		for _, d := range u.GetDevices() {
 			devices.add(u.GetUserId(), d.GetDeviceId(), d.GetDeviceTypeId())
+			deviceIDs, deviceTypes = append(deviceIDs, d.GetDeviceId()), append(deviceTypes, d.GetDeviceTypeId())
 		}
 		for _, m := range u.GetMemberships() {
-			var start, expire *time.Time
-			if m.GetStartTime() != nil {
-				start = new(m.GetStartTime().AsTime())
-			}
-			if m.GetExpireTime() != nil {
-				expire = new(m.GetExpireTime().AsTime())
-			}
-			memberships.add(u.GetUserId(), m.GetGroupId(), start, expire)
+			start, expire := instant(m.GetStartTime()), instant(m.GetExpireTime())
+			memberships.add(u.GetUserId(), m.GetGroupId(), orNull(start), orNull(expire))
+			groups, starts, expires = append(groups, m.GetGroupId()), append(starts, start), append(expires, expire)
 		}
+		folded.add(u.GetUserId(), deviceIDs, deviceTypes, groups, starts, expires)
 		changes.add("user", u.GetUserId())
 	}
-	if len(names.values) == 0 {
+	if len(folded.values) == 0 {
 		return nil
 	}
-	if err := store(ctx, tx, names, devices, memberships, changes); err != nil {
+	if err := store(ctx, tx, folded, devices, memberships, changes); err != nil {
 		return err
 	}
 	// The catalogue's lock, which this takes until the commit, comes last: nothing here depends on the version.
 	return c.queries.AdvanceCatalog(ctx, tx)
+}
+
+// instant is the zero time for none.
+func instant(t *timestamppb.Timestamp) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.AsTime()
+}
+
+func orNull(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
 }
 
 // existing returns those of the ids that a query finds.

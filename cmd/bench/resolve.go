@@ -125,7 +125,7 @@ func (c *comparison) run(ctx context.Context, log io.Writer) (r *report, err err
 		return nil, err
 	}
 	p := &plan{world: &c.world, questions: questions, zipf: c.zipf, cold: c.cold, consistency: c.consistency(),
-		warmup: c.warmup, duration: c.duration}
+		pace: pace{c.warmup, c.duration}}
 	for _, n := range c.concurrency {
 		result := &result{Concurrency: n}
 		r.Results = append(r.Results, result)
@@ -135,7 +135,7 @@ func (c *comparison) run(ctx context.Context, log io.Writer) (r *report, err err
 				target target
 				rounds *[]measured
 			}{{"toolgrant", server, &result.Server.Rounds}, {"bare gRPC", bare, &result.Bare.Rounds}} {
-				m, first := p.round(ctx, one.target, n, number)
+				m, first := p.round(ctx, p.asking(one.target), n, number)
 				*one.rounds = append(*one.rounds, m)
 				fmt.Fprintf(log, "%d concurrent, round %d of %d, %s: %.0f requests/s\n", n, number+1, c.rounds, one.name, m.PerSecond)
 				if err := ctx.Err(); err != nil {
@@ -177,13 +177,8 @@ func ask(ctx context.Context, conn *grpc.ClientConn, questions []*toolgrantv1.Re
 	group.SetLimit(16)
 	for i, q := range questions {
 		group.Go(func() error {
-			e := &exchanges[i]
 			var err error
-			if e.Question, err = proto.Marshal(q); err != nil {
-				return err
-			}
-			if err := conn.Invoke(ctx, toolgrantv1.EntitlementService_ResolveTools_FullMethodName, &e.Question, &e.Answer,
-				grpc.ForceCodecV2(rawCodec{})); err != nil {
+			if exchanges[i], err = exchangeOf(ctx, conn, toolgrantv1.EntitlementService_ResolveTools_FullMethodName, q); err != nil {
 				return fmt.Errorf("chat %s of %s: %w (was the world loaded with these sizes and this seed?)", q.GetChatId(), q.GetUserId(), err)
 			}
 			return nil

@@ -17,13 +17,19 @@ const patience = time.Minute
 // target is a server that is measured.
 type target []toolgrantv1.EntitlementServiceClient // one per connection
 
-// plan is how targets are measured.
+// pace is how long a round is.
+type pace struct{ warmup, duration time.Duration }
+
+// asker returns what the worker of a number does again and again. Workers are numbered anew for each run.
+type asker func(worker, run int) func(context.Context) error
+
+// plan is which questions targets are asked.
 type plan struct {
-	world            *world
-	questions        []*toolgrantv1.ResolveToolsRequest
-	zipf, cold       bool
-	consistency      *toolgrantv1.Consistency // of cold questions
-	warmup, duration time.Duration
+	pace
+	world       *world
+	questions   []*toolgrantv1.ResolveToolsRequest
+	zipf, cold  bool
+	consistency *toolgrantv1.Consistency // of cold questions
 }
 
 // measured is what a round, or the median of several, showed.
@@ -36,14 +42,14 @@ type measured struct {
 	Errors    int64   `json:"errors"`
 }
 
-// round lets so many workers ask a target, each one question after the other, first unmeasured. Rounds of one
-// number ask the same questions, whatever the target. It also returns the first error.
-func (p *plan) round(ctx context.Context, t target, concurrency, number int) (measured, error) {
+// round lets so many workers ask, each one question after the other, first unmeasured. Rounds of one number ask the
+// same. It also returns the first error.
+func (p pace) round(ctx context.Context, ask asker, concurrency, number int) (measured, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.warmup+p.duration+patience)
 	defer cancel()
-	p.ask(ctx, t, concurrency, 2*number, p.warmup)
+	work(ctx, ask, concurrency, 2*number, p.warmup)
 	start := time.Now()
-	workers := p.ask(ctx, t, concurrency, 2*number+1, p.duration)
+	workers := work(ctx, ask, concurrency, 2*number+1, p.duration)
 	elapsed := time.Since(start)
 
 	var m measured
@@ -74,20 +80,19 @@ func newHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(int64(time.Microsecond), int64(10*time.Minute), 3)
 }
 
-// ask lets workers ask for some time, each at least once. Runs of one number ask the same questions in the same order.
-func (p *plan) ask(ctx context.Context, t target, concurrency, number int, duration time.Duration) []worker {
+// work lets workers ask for some time, each at least once.
+func work(ctx context.Context, ask asker, concurrency, number int, duration time.Duration) []worker {
 	workers := make([]worker, concurrency)
 	end := time.Now().Add(duration)
 	var group sync.WaitGroup
 	for i := range workers {
 		w := &workers[i]
 		w.latencies = newHistogram()
-		client := t[i%len(t)]
-		next := p.chooser(number<<16 + i)
+		one := ask(i, number)
 		group.Go(func() {
 			for again := true; again; again = time.Now().Before(end) && ctx.Err() == nil {
 				start := time.Now()
-				if _, err := client.ResolveTools(ctx, next()); err != nil {
+				if err := one(ctx); err != nil {
 					if w.errors++; w.firstError == nil {
 						w.firstError = err
 					}
@@ -100,6 +105,18 @@ func (p *plan) ask(ctx context.Context, t target, concurrency, number int, durat
 	}
 	group.Wait()
 	return workers
+}
+
+// asking asks a target the plan's questions. Runs of one number ask the same ones in the same order, whatever the
+// target.
+func (p *plan) asking(t target) asker {
+	return func(worker, number int) func(context.Context) error {
+		client, next := t[worker%len(t)], p.chooser(number<<16+worker)
+		return func(ctx context.Context) error {
+			_, err := client.ResolveTools(ctx, next())
+			return err
+		}
+	}
 }
 
 // chooser returns what draws a worker's questions: each as often as the others, or by Zipf's law; cold ones

@@ -128,6 +128,7 @@ type client struct {
 	v1.EntitlementServiceClient
 	v1.ChatServiceClient
 	v1.AdminServiceClient
+	v1.QuotaServiceClient
 	health healthv1.HealthClient
 }
 
@@ -155,5 +156,5 @@ func (c *child) connect() client {
 	}
 	c.t.Cleanup(func() { _ = conn.Close() })
 	return client{v1.NewEntitlementServiceClient(conn), v1.NewChatServiceClient(conn), v1.NewAdminServiceClient(conn),
-		healthv1.NewHealthClient(conn)}
+		v1.NewQuotaServiceClient(conn), healthv1.NewHealthClient(conn)}
 }

@@ -51,8 +51,9 @@ func (m *monitor) check(server *grpc.Server) {
 	}
 }
 
-func (m *monitor) handler(metrics http.Handler) http.Handler {
+func (m *monitor) handler(metrics, services http.Handler) http.Handler {
 	mux := http.NewServeMux()
+	mux.Handle("/", services)
 	mux.Handle("GET /metrics", metrics)
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)

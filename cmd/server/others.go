@@ -2,31 +2,67 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/toolgrant/toolgrant/internal/config"
+	"github.com/toolgrant/toolgrant/internal/postgres"
+	"github.com/toolgrant/toolgrant/internal/quota"
 	"github.com/toolgrant/toolgrant/internal/redisstore"
 )
 
-// others are the other servers of the database, reached through Redis. Without Redis the zero value does: the
-// others find what was written when they poll.
+// others are the other servers of the database, reached through Redis. A server that was given no Redis has one in its
+// process, and is alone: the others find what was written when they poll.
 type others struct {
 	client  redis.UniversalClient
+	private *miniredis.Miniredis
 	wakeups *redisstore.Wakeups
+	nodes   *redisstore.Nodes
+	ledger  *redisstore.Ledger
+	slices  *redisstore.Slices
 }
 
-func newOthers(c *config.Config, database uint64, log *slog.Logger) (others, error) {
-	if c.RedisURL == "" {
-		return others{}, nil
+func newOthers(c *config.Config, store *postgres.Store, log *slog.Logger) (o others, err error) {
+	url := string(c.RedisURL)
+	if url == "" {
+		o.private = miniredis.NewMiniRedis()
+		o.private.ClockTTL(true)
+		if err := o.private.Start(); err != nil {
+			return others{}, fmt.Errorf("private Redis: %w", err)
+		}
+		log.Info("no redis_url is set: the counters of quotas are in this process; those over less than an hour begin anew with it")
+		url = "redis://" + o.private.Addr() + "/0"
 	}
-	client, err := redisstore.Open(string(c.RedisURL))
-	if err != nil {
+	if o.client, err = redisstore.Open(url); err != nil {
 		return others{}, fmt.Errorf("redis_url: %w", err)
 	}
-	return others{client, redisstore.NewWakeups(client, database, log)}, nil
+	o.nodes = redisstore.NewNodes(o.client, store.Database())
+	o.ledger = redisstore.NewLedger(o.client, store.Database(), c.QuotaTimeout, redisstore.Archive(store.QuotaCounters(), log))
+	o.slices = redisstore.NewSlices(o.ledger)
+	if o.private == nil {
+		o.wakeups = redisstore.NewWakeups(o.client, store.Database(), log)
+	}
+	return o, nil
+}
+
+// gate returns what decides about quotas.
+func (o others) gate(log *slog.Logger) *quota.Gate {
+	return quota.NewGate(quota.GateOptions{
+		Ledger: o.ledger,
+		Slices: o.slices,
+		Nodes:  o.nodes.Count,
+		Outage: func(begins bool) {
+			if begins {
+				log.Warn("Redis does not answer: until it does, each quota's on_outage decides")
+			} else {
+				log.Info("Redis answers again: it counts quotas")
+			}
+		},
+	})
 }
 
 // tell tells that something was committed here.
@@ -44,9 +80,16 @@ func (o others) listen(ctx context.Context, wake func()) error {
 	return o.wakeups.Run(ctx, wake)
 }
 
-func (o others) close() error {
-	if o.client == nil {
-		return nil
+// close gives back what was leased of SYSTEM rules, and writes to the database what its counters lack.
+func (o others) close(ctx context.Context) error {
+	o.slices.Close(ctx)
+	err := o.ledger.Close(ctx)
+	if err != nil {
+		err = fmt.Errorf("counters of quotas could not be written: %w", err)
 	}
-	return o.client.Close()
+	err = errors.Join(err, o.client.Close())
+	if o.private != nil {
+		o.private.Close()
+	}
+	return err
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// relay passes connections on to PostgreSQL, until it falls silent: then it accepts them and passes on
-// nothing, as a network does that loses all packets.
+// relay passes connections on, until it falls silent: then it accepts them and passes on nothing, as a network does that
+// loses all packets. Or it loses answers only.
 type relay struct {
-	network, address string // of PostgreSQL
-	silent           atomic.Bool
+	network, address string // of the server
+	silent, deaf     atomic.Bool
 	mu               sync.Mutex
 	open             []net.Conn
 }
@@ -29,12 +29,21 @@ func newRelay(t *testing.T, databaseURL string) (*relay, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	network, address := pgconn.NetworkAddress(config.Host, config.Port)
+	r, here := relayTo(t, network, address)
+	through := url.URL{Scheme: "postgres", User: url.UserPassword(config.User, config.Password), Host: here,
+		Path: config.Database, RawQuery: "sslmode=disable&connect_timeout=1"}
+	return r, through.String()
+}
+
+// relayTo returns a relay to a server, and where it listens.
+func relayTo(t *testing.T, network, address string) (r *relay, here string) {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &relay{}
-	r.network, r.address = pgconn.NetworkAddress(config.Host, config.Port)
+	r = &relay{network: network, address: address}
 	var accepting sync.WaitGroup
 	accepting.Go(func() {
 		for {
@@ -50,26 +59,24 @@ func newRelay(t *testing.T, databaseURL string) (*relay, string) {
 		accepting.Wait()
 		r.cut()
 	})
-	through := url.URL{Scheme: "postgres", User: url.UserPassword(config.User, config.Password), Host: listener.Addr().String(),
-		Path: config.Database, RawQuery: "sslmode=disable&connect_timeout=1"}
-	return r, through.String()
+	return r, listener.Addr().String()
 }
 
 func (r *relay) accept(conn net.Conn) {
-	database, err := net.Dial(r.network, r.address)
+	server, err := net.Dial(r.network, r.address)
 	if err != nil {
 		_ = conn.Close()
 		return
 	}
 	r.mu.Lock()
-	r.open = append(r.open, conn, database)
+	r.open = append(r.open, conn, server)
 	r.mu.Unlock()
-	for _, way := range [][2]net.Conn{{conn, database}, {database, conn}} {
-		go func() {
-			_, _ = io.Copy(lossy{way[0], &r.silent}, way[1])
-			_ = way[0].Close()
-		}()
+	pass := func(to, from net.Conn, lost ...*atomic.Bool) {
+		_, _ = io.Copy(lossy{to, lost}, from)
+		_ = to.Close()
 	}
+	go pass(server, conn, &r.silent)
+	go pass(conn, server, &r.silent, &r.deaf)
 }
 
 // cut breaks all connections. Who connects again finds the relay as silent as it is.
@@ -86,17 +93,20 @@ func (r *relay) cut() {
 func (r *relay) speak() {
 	r.cut()
 	r.silent.Store(false)
+	r.deaf.Store(false)
 }
 
-// lossy writes nothing while it is silent.
+// lossy writes nothing while one of these is true.
 type lossy struct {
 	io.Writer
-	silent *atomic.Bool
+	lost []*atomic.Bool
 }
 
 func (l lossy) Write(p []byte) (int, error) {
-	if l.silent.Load() {
-		return len(p), nil
+	for _, lost := range l.lost {
+		if lost.Load() {
+			return len(p), nil
+		}
 	}
 	return l.Writer.Write(p)
 }

@@ -19,12 +19,16 @@ import (
 	"github.com/toolgrant/toolgrant/internal/embedded"
 	"github.com/toolgrant/toolgrant/internal/grpcserver"
 	"github.com/toolgrant/toolgrant/internal/postgres"
+	"github.com/toolgrant/toolgrant/internal/quota"
 	"github.com/toolgrant/toolgrant/internal/replica"
 	"github.com/toolgrant/toolgrant/internal/telemetry"
 )
 
 // loadTimeout bounds each read of the database for the memory, however many wait for it.
 const loadTimeout = 3 * time.Second
+
+// historyTimeout bounds how long a server that shuts down tries to write down what was used last.
+const historyTimeout = 5 * time.Second
 
 // serve serves until ctx ends, or something that it needs fails for good.
 func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) {
@@ -54,20 +58,33 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	if err != nil {
 		return err
 	}
-	others, err := newOthers(c, store.Database(), log)
+	others, err := newOthers(c, store, log)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, others.close()) }()
+	defer func() {
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.ShutdownTimeout)
+		defer cancel()
+		err = errors.Join(err, others.close(limit))
+	}()
 	// Who wrote something here finds it in the next answer. (That it was written is true even if this fails.)
 	store.OnCommit(func(ctx context.Context) {
 		others.tell()
 		_ = memory.CatchUp(ctx)
 	})
 
+	history := quota.NewHistory(store, log)
+	defer func() {
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), historyTimeout)
+		defer cancel()
+		if lost := history.Close(limit); lost != nil {
+			err = errors.Join(err, fmt.Errorf("the last second of the history of quotas could not be written: %w", lost))
+		}
+	}()
+	gate := others.gate(log)
 	answers := grpcserver.NewAnswers(uint64(c.CacheBytes) / 2)
-	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Logger: log, CallTimeout: c.CallTimeout,
-		Answers: answers, CheckpointInterval: c.CheckpointInterval,
+	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Gate: gate, Resets: store, History: history,
+		Logger: log, CallTimeout: c.CallTimeout, Answers: answers, CheckpointInterval: c.CheckpointInterval,
 		ServerOptions: append(tracing.ServerOptions(), grpc.ChainUnaryInterceptor(metrics.CountUnary), grpc.ChainStreamInterceptor(metrics.CountStream)),
 		Answered:      metrics.Answered})
 	monitor := &monitor{replica: memory, health: health.NewServer()}
@@ -78,6 +95,7 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	metrics.WatchReplica(memory.Stats)
 	metrics.WatchAnswers(answers.Size)
 	metrics.WatchPool(store.PoolStat)
+	metrics.WatchQuotas(gate.Stats)
 
 	grpcListener, err := net.Listen("tcp", c.GRPCAddr)
 	if err != nil {
@@ -87,8 +105,12 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	if err != nil {
 		return errors.Join(fmt.Errorf("HTTP: %w", err), grpcListener.Close())
 	}
-	web := &http.Server{Handler: monitor.handler(metrics.Handler(log)), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
-	log.Info(fmt.Sprintf("Toolgrant serves gRPC on %s, and /healthz, /readyz and /metrics on http://%s", grpcListener.Addr(), httpListener.Addr()))
+	services, err := grpcserver.Web(server)
+	if err != nil {
+		return errors.Join(err, grpcListener.Close(), httpListener.Close())
+	}
+	web := &http.Server{Handler: monitor.handler(metrics.Handler(log), services), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
+	log.Info(fmt.Sprintf("Toolgrant serves gRPC on %s, and over HTTP, with /healthz, /readyz and /metrics, on http://%s", grpcListener.Addr(), httpListener.Addr()))
 	log.Warn("there is no authentication: whoever can reach these addresses on this machine may do everything")
 
 	group, ctx := errgroup.WithContext(ctx)
@@ -105,6 +127,10 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	})
 	group.Go(func() error { return others.listen(ctx, memory.Wake) })
 	group.Go(func() error {
+		others.nodes.Run(ctx)
+		return nil
+	})
+	group.Go(func() error {
 		prune(ctx, store, c.ChangesRetention, log)
 		return nil
 	})
@@ -116,19 +142,20 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 		<-ctx.Done()
 		log.Info("shutting down")
 		monitor.health.Shutdown()
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.ShutdownTimeout)
+		defer cancel()
+		err := web.Shutdown(limit) // before the other, which would break off calls over HTTP
 		drained := make(chan struct{})
 		go func() {
 			server.GracefulStop()
 			close(drained)
 		}()
-		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.ShutdownTimeout)
-		defer cancel()
 		select {
 		case <-drained:
 		case <-limit.Done():
 			server.Stop()
 		}
-		return web.Shutdown(limit)
+		return err
 	})
 	return group.Wait()
 }

@@ -12,6 +12,7 @@ import (
 
 func (c *cli) applyCommand() *cobra.Command {
 	var files []string
+	var reason string
 	request := &toolgrantv1.ApplyManifestRequest{}
 	command := &cobra.Command{
 		Use:               "apply -f FILE",
@@ -25,7 +26,7 @@ func (c *cli) applyCommand() *cobra.Command {
 			}
 			request.Manifest = manifests.joined()
 			return call(c, command, func(ctx context.Context, conn *grpc.ClientConn) (*toolgrantv1.ApplyManifestResponse, error) {
-				response, err := toolgrantv1.NewAdminServiceClient(conn).ApplyManifest(ctx, request)
+				response, err := toolgrantv1.NewAdminServiceClient(conn).ApplyManifest(because(ctx, reason), request)
 				return response, manifests.locate(err)
 			}, func(w io.Writer, r *toolgrantv1.ApplyManifestResponse) {
 				printChanges(w, r, request.GetDryRun(), manifests.position)
@@ -35,6 +36,8 @@ func (c *cli) applyCommand() *cobra.Command {
 	command.Flags().StringArrayVarP(&files, "filename", "f", nil, "a manifest, a folder of them, or - (may be repeated)")
 	command.Flags().BoolVar(&request.DryRun, "dry-run", false, "show what would change, and change nothing")
 	command.Flags().BoolVar(&request.Prune, "prune", false, "delete what the manifests do not name, in sections that name any")
+	command.Flags().StringVar(&reason, "reason", "", "why, for the audit log")
+	complete(command, "reason", cobra.NoFileCompletions)
 	_ = command.MarkFlagRequired("filename")                        // the flag exists
 	_ = command.MarkFlagFilename("filename", "yaml", "yml", "json") // the flag exists
 	return command

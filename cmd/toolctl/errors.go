@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -17,6 +18,7 @@ const (
 	exitRefused     = 2
 	exitMissing     = 3
 	exitUnavailable = 4
+	exitExhausted   = 5
 )
 
 const exitStatuses = `Exit statuses:
@@ -24,7 +26,8 @@ const exitStatuses = `Exit statuses:
   1  any other failure, such as a wrong flag
   2  refused: a manifest or a request breaks rules, or does not fit what is stored
   3  something named does not exist
-  4  the server or its database is away: try again`
+  4  the server, its database or its counters are away: try again
+  5  quotas deny it: the message says how long to wait`
 
 // manifestError is a refusal of manifests: a line for every fault, with its position where there is one.
 type manifestError struct {
@@ -47,6 +50,9 @@ func (e *manifestError) Error() string {
 func exitStatus(err error) int {
 	if refused := (*manifestError)(nil); errors.As(err, &refused) {
 		return exitRefused
+	}
+	if denials, _ := denialsOf(err); len(denials) > 0 {
+		return exitExhausted
 	}
 	switch status.Code(err) {
 	case codes.InvalidArgument, codes.FailedPrecondition, codes.PermissionDenied, codes.AlreadyExists, codes.Aborted,
@@ -82,6 +88,9 @@ func explainError(err error) string {
 	st, ok := status.FromError(err)
 	if !ok {
 		return err.Error()
+	}
+	if denials, wait := denialsOf(err); len(denials) > 0 {
+		return explainDenial(st.Message(), denials, wait, time.Now())
 	}
 	violations := violationsOf(err)
 	if len(violations) == 0 {

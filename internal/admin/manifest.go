@@ -5,6 +5,7 @@ package admin
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/toolgrant/toolgrant/internal/availability"
@@ -53,6 +54,9 @@ const (
 	SectionDefaultAvatars Section = "default_avatars"
 )
 
+// Kind names an object of the section: "tool" is one of tools.
+func (s Section) Kind() string { return strings.TrimSuffix(string(s), "s") }
+
 // Action is what happens to an object.
 type Action string
 
@@ -68,6 +72,7 @@ type Change struct {
 	Ref
 	Action Action
 	Fields []FieldChange // of an update
+	Before any           // the object before an update
 	// Object is the object after the change, before it for a DELETE: a catalog.Tool and the like.
 	Object any
 }

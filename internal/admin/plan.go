@@ -41,7 +41,7 @@ func Plan(stored Manifest, e Edit, referrers []Referrer) ([]Change, error) {
 		if !exists {
 			check(Change{Ref: o.Ref, Action: ActionCreate, Object: o.value})
 		} else if fields := difference(old, o.value); len(fields) > 0 {
-			check(Change{Ref: o.Ref, Action: ActionUpdate, Fields: fields, Object: o.value})
+			check(Change{Ref: o.Ref, Action: ActionUpdate, Fields: fields, Before: old, Object: o.value})
 		}
 	}
 	// What refers goes before what is referred to.

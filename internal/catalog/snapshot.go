@@ -11,6 +11,7 @@ import (
 	"github.com/bits-and-blooms/bitset"
 
 	"github.com/toolgrant/toolgrant/internal/id"
+	"github.com/toolgrant/toolgrant/internal/quota"
 )
 
 // Set is a set of tools, by their numbers in one Snapshot.
@@ -19,8 +20,10 @@ type Set = bitset.BitSet
 // Snapshot is the compiled catalogue. It never changes, and its sets must not be changed.
 type Snapshot struct {
 	tools  []*Tool
-	types  []*ToolType // of each tool
+	types  []*ToolType    // of each tool
+	rules  [][]quota.Rule // of each tool, with its type's
 	number map[id.Tool]uint
+	rule   map[id.Quota]*quota.Rule
 
 	core, retired, typeDisabled, private, namesakes *Set
 	owned                                           map[id.User]*Set
@@ -49,8 +52,13 @@ func Compile(types []ToolType, tools []Tool) (*Snapshot, error) {
 	s := &Snapshot{
 		tools:  ordered,
 		types:  make([]*ToolType, len(ordered)),
+		rules:  make([][]quota.Rule, len(ordered)),
+		rule:   make(map[id.Quota]*quota.Rule),
 		number: make(map[id.Tool]uint, len(ordered)),
 		owned:  make(map[id.User]*Set),
+	}
+	for _, t := range types {
+		s.addRules(t.Quotas)
 	}
 	s.core, s.retired, s.typeDisabled, s.private = s.NewSet(), s.NewSet(), s.NewSet(), s.NewSet()
 	for i, tool := range ordered {
@@ -63,6 +71,8 @@ func Compile(types []ToolType, tools []Tool) (*Snapshot, error) {
 			return nil, fmt.Errorf("tool %q occurs twice", tool.ID)
 		}
 		s.types[n], s.number[tool.ID] = toolType, n
+		s.rules[n] = quota.RulesFor(tool.Quotas, toolType.Quotas)
+		s.addRules(tool.Quotas)
 		s.core.SetTo(n, tool.Core)
 		s.retired.SetTo(n, tool.Status == StatusRetired)
 		s.typeDisabled.SetTo(n, toolType.Disabled)
@@ -84,6 +94,12 @@ func Compile(types []ToolType, tools []Tool) (*Snapshot, error) {
 		first[tool.Name] = uint(i)
 	}
 	return s, nil
+}
+
+func (s *Snapshot) addRules(rules []quota.Rule) {
+	for i := range rules {
+		s.rule[rules[i].ID] = &rules[i]
+	}
 }
 
 // Len is how many tools there are; they are numbered 0 to Len-1.
@@ -114,6 +130,12 @@ func (s *Snapshot) Tool(n uint) *Tool { return s.tools[n] }
 
 // Type returns the type of the tool of a number.
 func (s *Snapshot) Type(n uint) *ToolType { return s.types[n] }
+
+// Rules returns the rules of quotas that a call of the tool of a number touches, by id.
+func (s *Snapshot) Rules(n uint) []quota.Rule { return s.rules[n] }
+
+// Rule returns the rule of quotas of an id; nil: there is none.
+func (s *Snapshot) Rule(rule id.Quota) *quota.Rule { return s.rule[rule] }
 
 // Core is the set of core tools.
 func (s *Snapshot) Core() *Set { return s.core }

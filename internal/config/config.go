@@ -19,9 +19,9 @@ import (
 // which those of its flag and its environment variable follow, its default, and what --help says.
 type Config struct {
 	GRPCAddr        string        `name:"grpc_addr" default:"127.0.0.1:7700" usage:"where gRPC is served"`
-	HTTPAddr        string        `name:"http_addr" default:"127.0.0.1:7701" usage:"where /healthz, /readyz, /metrics and /debug/pprof/ are served"`
+	HTTPAddr        string        `name:"http_addr" default:"127.0.0.1:7701" usage:"where the API is served over HTTP, and /healthz, /readyz, /metrics and /debug/pprof/"`
 	DatabaseURL     Secret        `name:"database_url" usage:"a PostgreSQL database; empty: a private one in --data-dir"`
-	RedisURL        Secret        `name:"redis_url" usage:"a Redis through which servers of one database wake one another"`
+	RedisURL        Secret        `name:"redis_url" usage:"a Redis that servers of one database share, for the counters of quotas and to wake one another: redis://host/0, redis-cluster://host,host or redis-sentinel://host,host/master; empty: a private one in memory"`
 	DataDir         string        `name:"data_dir" usage:"where the private PostgreSQL keeps its data"`
 	CallTimeout     time.Duration `name:"call_timeout" default:"1m" usage:"how long a call may take, whatever its caller's patience"`
 	ShutdownTimeout time.Duration `name:"shutdown_timeout" default:"10s" usage:"how long calls in flight may take at shutdown"`
@@ -31,6 +31,7 @@ type Config struct {
 	CacheBytes         Bytes         `name:"cache_bytes" default:"256MiB" usage:"memory for users, chats and answers: half for answers"`
 	ChangesRetention   time.Duration `name:"changes_retention" default:"2h" usage:"how long a server may be away without having to read everything anew"`
 	CheckpointInterval time.Duration `name:"checkpoint_interval" default:"15s" usage:"how often a watcher is told that nothing changed"`
+	QuotaTimeout       time.Duration `name:"quota_timeout" default:"75ms" usage:"how long each question to the counters of quotas may take, before a rule's on_outage decides"`
 
 	sources map[string]string // by name: where the value comes from, unless it is the default
 }
@@ -48,6 +49,7 @@ func (c *Config) Validate() error {
 		c.rule("cache_bytes", atLeast(1<<20, c.CacheBytes)),
 		c.rule("changes_retention", atLeast(time.Minute, c.ChangesRetention)),
 		c.rule("checkpoint_interval", atLeast(100*time.Millisecond, c.CheckpointInterval)),
+		c.rule("quota_timeout", between(time.Millisecond, 10*time.Second, c.QuotaTimeout)),
 	)
 }
 
@@ -105,6 +107,13 @@ func atLeast[T interface {
 }](least, value T) error {
 	if value < least {
 		return fmt.Errorf("must be at least %s, not %s", least, value)
+	}
+	return nil
+}
+
+func between(least, most, d time.Duration) error {
+	if d < least || d > most {
+		return fmt.Errorf("must be %s to %s, not %s", least, most, d)
 	}
 	return nil
 }

@@ -280,6 +280,7 @@ func (p *Postgres) signal(sig os.Signal) {
 func (p *Postgres) serverCommand() *exec.Cmd {
 	settings := map[string]string{
 		"max_connections": "200",
+		"shared_buffers":  sharedBuffers(memory()),
 		// English, so that the log can be searched for and reported.
 		"lc_messages": "C",
 		// The log file is opened by us: a collector would be one more process

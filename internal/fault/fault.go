@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Kind is what a caller can do about a fault.
@@ -48,6 +49,7 @@ const (
 	ReasonTooLarge            Reason = "TOO_LARGE"
 	ReasonOperationSettled    Reason = "OPERATION_SETTLED"
 	ReasonCountersUnavailable Reason = "COUNTERS_UNAVAILABLE"
+	ReasonQuotaExceeded       Reason = "QUOTA_EXCEEDED"
 )
 
 // Violation is one field at fault and the rule that it breaks.
@@ -64,7 +66,19 @@ type Fault struct {
 	Resource   string // NotFound, AlreadyExists: the kind of object, for example "tool"
 	ID         string // NotFound, AlreadyExists: its id
 	Violations []Violation
-	Cause      error // for the log, never for the caller
+	Denials    []Denial      // ResourceExhausted: the rules that denied
+	RetryAfter time.Duration // ResourceExhausted: how long to wait; 0: waiting does not help
+	Cause      error         // for the log, never for the caller
+}
+
+// Denial is a rule of quotas that denied a request.
+type Denial struct {
+	Quota       string
+	Subject     string // whose units it counts
+	Unit        string
+	Limit       int64
+	Used, Held  int64
+	Description string
 }
 
 // Error words the fault with everything at fault.

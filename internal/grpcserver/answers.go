@@ -38,7 +38,8 @@ type answerKey struct {
 // answer is an answer but for its revision.
 type answer struct {
 	basis
-	body mem.SliceBuffer
+	body    mem.SliceBuffer
+	limited []limitedTool // view FULL: the tools that have rules of quotas
 }
 
 // basis is what an answer rests on.
@@ -71,7 +72,7 @@ func NewAnswers(maxBytes uint64) *Answers {
 		MaximumWeight: maxBytes,
 		Weigher: func(k answerKey, a *answer) uint32 {
 			const entry = 512 // with what the cache adds
-			return uint32(entry + len(k.user) + len(k.chat) + len(k.device) + cap(a.body))
+			return uint32(entry + len(k.user) + len(k.chat) + len(k.device) + cap(a.body) + 32*cap(a.limited))
 		},
 	})}
 }
@@ -101,9 +102,13 @@ func (a *Answers) make(ctx context.Context, f *replica.Facts, q *effective.Quest
 	resolved := f.World.Resolve(*q)
 	resolving.End(nil)
 	_, encoding := span.Start(ctx, "encode")
-	body, err := a.encode(f, resolved, view)
+	made := &answer{basis: newBasis(f, q)}
+	var err error
+	if made.body, err = a.encode(f, resolved, view); err == nil && view == toolgrantv1.ToolView_TOOL_VIEW_FULL {
+		made.limited, err = limitedTools(f.World, resolved.Effective, made.body)
+	}
 	encoding.End(err)
-	return &answer{newBasis(f, q), body}, err
+	return made, err
 }
 
 func (a *Answers) encode(f *replica.Facts, resolved *effective.Answer, view toolgrantv1.ToolView) ([]byte, error) {
@@ -135,10 +140,13 @@ func (a *Answers) encode(f *replica.Facts, resolved *effective.Answer, view tool
 var scratches = sync.Pool{New: func() any { return new([]byte) }}
 
 // message is the answer with the revision that it is complete through.
-func (a *answer) message(f *replica.Facts) encoded {
+func (a *answer) message(f *replica.Facts) encoded { return complete(a.body, f) }
+
+// complete is an answer's body with the revision that it is complete through.
+func complete(body mem.SliceBuffer, f *replica.Facts) encoded {
 	tail := appendString(make([]byte, 0, len(f.Token)+8), revisionField, f.Token)
 	if f.Stale {
 		tail = appendTrue(tail, staleField)
 	}
-	return encoded{a.body, mem.SliceBuffer(tail)}
+	return encoded{body, mem.SliceBuffer(tail)}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/toolgrant/toolgrant/internal/effective"
 	"github.com/toolgrant/toolgrant/internal/fault"
 	"github.com/toolgrant/toolgrant/internal/id"
+	"github.com/toolgrant/toolgrant/internal/quota"
 	"github.com/toolgrant/toolgrant/internal/replica"
 	"github.com/toolgrant/toolgrant/internal/revision"
 )
@@ -21,6 +22,7 @@ type entitlementServer struct {
 	toolgrantv1.UnimplementedEntitlementServiceServer
 	store      Store
 	replica    *replica.Replica
+	gate       *quota.Gate
 	answers    *Answers
 	answered   func(bytes int, held bool)
 	watching   *semaphore.Weighted // how many watchers make their answers at a time
@@ -97,8 +99,14 @@ func (s *entitlementServer) resolveTools(ctx context.Context, r *toolgrantv1.Res
 		if err != nil {
 			return nil, err
 		}
+		body := made.body
+		if len(made.limited) > 0 {
+			if body, err = s.withQuotas(ctx, made, &facts); err != nil {
+				return nil, err
+			}
+		}
 		if !facts.Expired() {
-			message := made.message(&facts)
+			message := complete(body, &facts)
 			s.answered(mem.BufferSlice(message).Len(), held)
 			return message, nil
 		}

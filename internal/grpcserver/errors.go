@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"runtime/debug"
+	"strconv"
 
 	"buf.build/go/protovalidate"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -13,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
 	"github.com/toolgrant/toolgrant/internal/fault"
@@ -60,6 +62,7 @@ func toStatus(ctx context.Context, logger *slog.Logger, method string, err error
 	} else if f.Cause != nil {
 		logger.WarnContext(ctx, f.Message, "method", method, "error", f.Cause)
 	}
+	tellRetryAfter(ctx, f.RetryAfter)
 	return statusOf(f)
 }
 
@@ -75,11 +78,27 @@ func statusOf(f *fault.Fault) error {
 	if f.Resource != "" {
 		details = append(details, &errdetails.ResourceInfo{ResourceType: f.Resource, ResourceName: f.ID, Description: f.Message})
 	}
+	if len(f.Denials) > 0 {
+		details = append(details, quotaFailure(f.Denials))
+	}
+	if f.RetryAfter > 0 {
+		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(f.RetryAfter)})
+	}
 	st, err := status.New(codeOf[f.Kind], f.Error()).WithDetails(details...)
 	if err != nil {
 		return status.Error(codeOf[f.Kind], f.Message)
 	}
 	return st.Err()
+}
+
+func quotaFailure(denials []fault.Denial) *errdetails.QuotaFailure {
+	failure := &errdetails.QuotaFailure{}
+	for _, d := range denials {
+		failure.Violations = append(failure.Violations, &errdetails.QuotaFailure_Violation{Subject: d.Subject, Description: d.Description,
+			ApiService: "toolgrant", QuotaId: d.Quota, QuotaMetric: d.Unit, QuotaValue: d.Limit,
+			QuotaDimensions: map[string]string{"used": strconv.FormatInt(d.Used, 10), "held": strconv.FormatInt(d.Held, 10)}})
+	}
+	return failure
 }
 
 // translateStreamErrors is translateErrors of streams.

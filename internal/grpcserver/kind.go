@@ -157,7 +157,7 @@ func (k *kind[M, D]) write(ctx context.Context, b *backend, name string,
 		users = []id.User{id.User(name)}
 	}
 	var object D
-	_, revision, err := b.store.Edit(ctx, users, func(stored admin.Manifest) (edit admin.Edit, err error) {
+	_, revision, err := b.edit(ctx, users, func(stored admin.Manifest) (edit admin.Edit, err error) {
 		edit, object, err = decide(stored)
 		return edit, err
 	})
@@ -192,7 +192,7 @@ func (k *kind[M, D]) get(ctx context.Context, b *backend, name string, c *toolgr
 	return m, r.String(), err
 }
 
-func (k *kind[M, D]) list(ctx context.Context, b *backend, p pageRequest) ([]M, page, error) {
+func (k *kind[M, D]) list(ctx context.Context, b *backend, p consistentPageRequest) ([]M, page, error) {
 	return k.pageOf(b, p, func(after string, atMost int32) ([]D, revision.Revision, error) {
 		stored, r, err := b.store.Definitions(ctx)
 		return following(*k.objects(&stored), k.name, after, atMost), r, err
@@ -200,7 +200,7 @@ func (k *kind[M, D]) list(ctx context.Context, b *backend, p pageRequest) ([]M, 
 }
 
 // pageOf makes a page of what read returns: the objects after one, at most so many, in the order of names.
-func (k *kind[M, D]) pageOf(b *backend, p pageRequest, read func(after string, atMost int32) ([]D, revision.Revision, error)) (list []M, at page, err error) {
+func (k *kind[M, D]) pageOf(b *backend, p consistentPageRequest, read func(after string, atMost int32) ([]D, revision.Revision, error)) (list []M, at page, err error) {
 	after, size, err := openPage(string(k.section), p)
 	if err != nil {
 		return nil, at, err

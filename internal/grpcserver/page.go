@@ -16,6 +16,11 @@ const defaultPageSize = 100
 type pageRequest interface {
 	GetPageSize() int32
 	GetPageToken() string
+}
+
+// consistentPageRequest is one that says how fresh the page must be.
+type consistentPageRequest interface {
+	pageRequest
 	GetConsistency() *toolgrantv1.Consistency
 }
 

@@ -14,9 +14,27 @@ func plain(request any) bool {
 		return plainQuestion(r) && plainView(r.GetView()) && r.GetTurn() >= 0
 	case *toolgrantv1.CheckToolRequest:
 		return plainQuestion(r) && id.Valid(r.GetToolId()) && r.GetTurn() >= 0
+	case *toolgrantv1.ConsumeQuotaRequest:
+		return plainOperation(r) && (r.Calls == nil || within(r.GetCalls(), 1, 1_000_000)) && within(r.GetTokens(), 0, 1_000_000_000)
+	case *toolgrantv1.ReserveQuotaRequest:
+		return plainOperation(r) && r.Lease == nil && within(r.GetTokens(), 0, 1_000_000_000)
+	case *toolgrantv1.CommitQuotaRequest:
+		return id.Valid(r.GetOperationId()) && within(r.GetTokens(), 0, 1_000_000_000)
+	case *toolgrantv1.ReleaseQuotaRequest:
+		return id.Valid(r.GetOperationId())
 	}
 	return false
 }
+
+func plainOperation(o interface {
+	GetOperationId() string
+	GetUserId() string
+	GetToolId() string
+}) bool {
+	return id.Valid(o.GetOperationId()) && id.Valid(o.GetUserId()) && id.Valid(o.GetToolId())
+}
+
+func within(n, least, most int64) bool { return least <= n && n <= most }
 
 func plainQuestion(q question) bool {
 	return id.Valid(q.GetChatId()) && id.Valid(q.GetUserId()) && plainSurface(q.GetSurface()) && plainConsistency(q.GetConsistency())

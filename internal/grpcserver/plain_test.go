@@ -47,6 +47,12 @@ func TestPlainQuestionsAreValid(t *testing.T) {
 				Consistency: consistency, View: toolgrantv1.ToolView(rapid.Int32Range(-1, 4).Draw(t, "view"))},
 			&toolgrantv1.CheckToolRequest{ChatId: text.Draw(t, "chat"), UserId: text.Draw(t, "user"), Surface: surface, Turn: turn,
 				Consistency: consistency, ToolId: text.Draw(t, "tool")},
+			&toolgrantv1.ConsumeQuotaRequest{OperationId: text.Draw(t, "operation"), UserId: text.Draw(t, "user"), ToolId: text.Draw(t, "tool"),
+				Calls: units(t, "calls"), Tokens: units(t, "tokens")},
+			&toolgrantv1.ReserveQuotaRequest{OperationId: text.Draw(t, "operation"), UserId: text.Draw(t, "user"), ToolId: text.Draw(t, "tool"),
+				Tokens: units(t, "tokens")},
+			&toolgrantv1.CommitQuotaRequest{OperationId: text.Draw(t, "operation"), Tokens: units(t, "tokens")},
+			&toolgrantv1.ReleaseQuotaRequest{OperationId: text.Draw(t, "operation")},
 		}
 		for _, r := range requests {
 			if valid := validator.Validate(r) == nil; plain(r) != valid {
@@ -54,4 +60,10 @@ func TestPlainQuestionsAreValid(t *testing.T) {
 			}
 		}
 	})
+}
+
+// units are none, or about the bounds.
+func units(t *rapid.T, name string) *int64 {
+	n := rapid.OneOf(rapid.Int64Range(-2, 2), rapid.Int64Range(999_999, 1_000_002), rapid.Int64Range(999_999_999, 1_000_000_002)).Draw(t, name)
+	return rapid.SampledFrom([]*int64{nil, &n}).Draw(t, name+" given")
 }

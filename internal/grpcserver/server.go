@@ -16,10 +16,12 @@ import (
 
 	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
 	"github.com/toolgrant/toolgrant/internal/admin"
+	"github.com/toolgrant/toolgrant/internal/audit"
 	"github.com/toolgrant/toolgrant/internal/availability"
 	"github.com/toolgrant/toolgrant/internal/effective"
 	"github.com/toolgrant/toolgrant/internal/enable"
 	"github.com/toolgrant/toolgrant/internal/id"
+	"github.com/toolgrant/toolgrant/internal/quota"
 	"github.com/toolgrant/toolgrant/internal/replica"
 	"github.com/toolgrant/toolgrant/internal/revision"
 )
@@ -30,6 +32,8 @@ const maxMessageBytes = 64 << 20
 // Store is the storage that the handlers need. Its errors are faults, or unexpected. A revision that it
 // returns with an answer is the one that the answer is complete through; with a write, it names the write.
 type Store interface {
+	Overrides
+	Usage
 	// AdvanceTurn raises a chat's turn.
 	AdvanceTurn(context.Context, id.Chat, int32) error
 	// CreateChat creates a chat with its default avatar.
@@ -48,7 +52,10 @@ type Store interface {
 	User(context.Context, id.User) (*availability.User, revision.Revision, error)
 	// Users returns the users after one, at most so many.
 	Users(ctx context.Context, after id.User, atMost int32) ([]availability.User, revision.Revision, error)
-	// Edit makes what decide makes of all that is stored but the users, and of those of the users that exist.
+	// AuditEntries returns the entries that fit after one, newest first, at most so many, and whether there are more.
+	AuditEntries(ctx context.Context, f audit.Filter, after audit.Key, atMost int32) (entries []audit.Entry, more bool, at revision.Revision, err error)
+	// Edit makes what decide makes of all that is stored but the users, and of those of the users that exist. The
+	// audit log tells that the context's caller did it.
 	Edit(ctx context.Context, users []id.User, decide func(stored admin.Manifest) (admin.Edit, error)) ([]admin.Change, revision.Revision, error)
 	// Preview tells what Edit would change.
 	Preview(ctx context.Context, decide func(stored admin.Manifest) (admin.Edit, error)) ([]admin.Change, revision.Revision, error)
@@ -59,6 +66,12 @@ type Options struct {
 	Store   Store
 	Replica *replica.Replica
 	Logger  *slog.Logger
+	// Gate decides about quotas.
+	Gate *quota.Gate
+	// Resets is where resets of quotas are written down.
+	Resets quota.ResetLog
+	// History is told what was used.
+	History *quota.History
 	// Answers is the cache of encoded answers.
 	Answers *Answers
 	// CheckpointInterval is how often a stream on which nothing happens says so.
@@ -98,14 +111,16 @@ func New(o Options) *grpc.Server {
 		grpc.ChainUnaryInterceptor(limit(o.CallTimeout), translateErrors(o.Logger), validate(validator)),
 		grpc.ChainStreamInterceptor(translateStreamErrors(o.Logger), validateStream(validator)),
 	)...)
-	s.RegisterService(entitlementDesc(), &entitlementServer{store: o.Store, replica: o.Replica, answers: o.Answers, answered: o.Answered,
+	s.RegisterService(entitlementDesc(), &entitlementServer{store: o.Store, replica: o.Replica, gate: o.Gate, answers: o.Answers, answered: o.Answered,
 		watching: semaphore.NewWeighted(int64(runtime.GOMAXPROCS(0))), checkpoint: o.CheckpointInterval, now: o.Now})
 	toolgrantv1.RegisterChatServiceServer(s, &chatServer{store: o.Store})
 	b := &backend{store: o.Store, validator: validator}
 	toolgrantv1.RegisterCatalogServiceServer(s, &catalogServer{backend: b})
 	toolgrantv1.RegisterAvailabilityServiceServer(s, &availabilityServer{backend: b})
 	toolgrantv1.RegisterAvatarServiceServer(s, &avatarServer{backend: b})
+	toolgrantv1.RegisterQuotaServiceServer(s, &quotaServer{gate: o.Gate, replica: o.Replica, overrides: o.Store, usage: o.Store, history: o.History, resets: o.Resets, now: o.Now})
 	toolgrantv1.RegisterAdminServiceServer(s, &adminServer{backend: b})
+	toolgrantv1.RegisterAuditServiceServer(s, &auditServer{store: o.Store})
 	return s
 }
 

@@ -55,6 +55,7 @@ type client struct {
 	v1.CatalogServiceClient
 	v1.AvailabilityServiceClient
 	v1.AvatarServiceClient
+	v1.AuditServiceClient
 	conn *grpc.ClientConn
 	url  string
 }
@@ -77,7 +78,7 @@ func serve(t *testing.T, now func() time.Time) (context.Context, client) {
 
 func clientOf(conn *grpc.ClientConn, url string) client {
 	return client{v1.NewEntitlementServiceClient(conn), v1.NewChatServiceClient(conn), v1.NewAdminServiceClient(conn),
-		v1.NewCatalogServiceClient(conn), v1.NewAvailabilityServiceClient(conn), v1.NewAvatarServiceClient(conn), conn, url}
+		v1.NewCatalogServiceClient(conn), v1.NewAvailabilityServiceClient(conn), v1.NewAvatarServiceClient(conn), v1.NewAuditServiceClient(conn), conn, url}
 }
 
 func (c client) apply(ctx context.Context, t *testing.T, manifest string) *v1.ApplyManifestResponse {

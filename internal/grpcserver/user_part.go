@@ -34,7 +34,7 @@ func (k *userPart[M, D]) index(parts []D, name string) int {
 // change makes one edit of a user's parts, which decide tells together with the place of the part at hand.
 func (k *userPart[M, D]) change(ctx context.Context, b *backend, user string, decide func([]D) ([]D, int, error)) (string, error) {
 	place := 0
-	_, r, err := b.store.Edit(ctx, []id.User{id.User(user)}, func(stored admin.Manifest) (edit admin.Edit, err error) {
+	_, r, err := b.edit(ctx, []id.User{id.User(user)}, func(stored admin.Manifest) (edit admin.Edit, err error) {
 		u, exists := users.find(&stored, user)
 		if !exists {
 			return edit, fault.Missing("user", user)
@@ -129,7 +129,7 @@ func (k *userPart[M, D]) get(ctx context.Context, b *backend, user, name string,
 	return k.toProto(parts[place]), r, nil
 }
 
-func (k *userPart[M, D]) list(ctx context.Context, b *backend, user string, p pageRequest) (list []M, at page, err error) {
+func (k *userPart[M, D]) list(ctx context.Context, b *backend, user string, p consistentPageRequest) (list []M, at page, err error) {
 	after, size, err := openPage(k.field+"/"+user, p)
 	if err != nil {
 		return nil, at, err

@@ -66,6 +66,13 @@ func (s *Store) changesSince(ctx context.Context, tx db.DBTX, since revision.Rev
 	if c.revision, err = s.readRevision(row.Snapshot); err != nil {
 		return changes{}, err
 	}
+	if row.Xid != "" {
+		own, err := strconv.ParseUint(row.Xid, 10, 64)
+		if err != nil {
+			return changes{}, err
+		}
+		c.revision = c.revision.Without(own) // it has not written yet what it will
+	}
 	horizon, err := strconv.ParseUint(row.Horizon, 10, 64)
 	if err != nil {
 		return changes{}, err

@@ -8,7 +8,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/toolgrant/toolgrant/internal/admin"
+	"github.com/toolgrant/toolgrant/internal/audit"
 	"github.com/toolgrant/toolgrant/internal/availability"
+	"github.com/toolgrant/toolgrant/internal/caller"
 	"github.com/toolgrant/toolgrant/internal/catalog"
 	"github.com/toolgrant/toolgrant/internal/enable"
 	"github.com/toolgrant/toolgrant/internal/id"
@@ -32,6 +34,9 @@ func (s *Store) Edit(ctx context.Context, users []id.User, decide func(admin.Man
 		}
 		if len(changes) > 0 {
 			if err := s.applyChanges(ctx, tx, changes); err != nil {
+				return err
+			}
+			if err := s.addAuditEntries(ctx, tx, audit.OfChanges(changes, caller.From(ctx))); err != nil {
 				return err
 			}
 		}
@@ -155,15 +160,17 @@ func (s *Store) usersFor(ctx context.Context, tx pgx.Tx, stored admin.Manifest, 
 // applyChanges writes a plan: references go first, then objects are written in the plan's order, then their
 // references and rules, when all that they refer to is there. Deletes come last, when nothing refers to their objects.
 func (s *Store) applyChanges(ctx context.Context, tx pgx.Tx, changes []admin.Change) error {
+	var recorded db.RecordChangesParams
 	for _, c := range changes {
 		if c.Action != admin.ActionCreate {
 			if err := s.clearReferences(ctx, tx, c.Object); err != nil {
 				return err
 			}
 		}
-		if err := s.queries.RecordChange(ctx, tx, db.RecordChangeParams{Kind: kindOf[c.Section], ObjectID: c.ID}); err != nil {
-			return err
-		}
+		recorded.Kinds, recorded.ObjectIds = append(recorded.Kinds, c.Section.Kind()), append(recorded.ObjectIds, c.ID)
+	}
+	if err := s.queries.RecordChanges(ctx, tx, recorded); err != nil {
+		return err
 	}
 	for _, write := range []func(context.Context, pgx.Tx, any) error{s.putObject, s.addReferences} {
 		for _, c := range changes {
@@ -185,10 +192,4 @@ func (s *Store) applyChanges(ctx context.Context, tx pgx.Tx, changes []admin.Cha
 		}
 	}
 	return s.queries.AdvanceCatalog(ctx, tx)
-}
-
-var kindOf = map[admin.Section]string{
-	admin.SectionUsers: "user", admin.SectionMCPServers: "mcp_server", admin.SectionToolTypes: "tool_type",
-	admin.SectionTools: "tool", admin.SectionDeviceTypes: "device_type", admin.SectionGroups: "group",
-	admin.SectionAvatars: "avatar", admin.SectionDefaultAvatars: "default_avatar",
 }

@@ -90,10 +90,9 @@ func (s *Store) usersAfter(ctx context.Context, tx pgx.Tx, after id.User, atMost
 	return usersFromRows(rows), err
 }
 
-func usersFromRows[Row db.ListUsersRow | db.ListUsersAfterRow](rows []Row) []availability.User {
+func usersFromRows(rows []db.User) []availability.User {
 	users := make([]availability.User, len(rows))
 	for i, row := range rows {
-		row := db.ListUsersRow(row)
 		users[i] = *userFromRow(id.User(row.UserID), row.DeviceIds, row.DeviceTypeIds, row.GroupIds, row.StartTimes, row.ExpireTimes)
 	}
 	return users

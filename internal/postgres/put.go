@@ -41,7 +41,7 @@ func (s *Store) putObject(ctx context.Context, tx pgx.Tx, object any) error {
 	q := s.queries
 	switch o := object.(type) {
 	case availability.User:
-		return q.PutUser(ctx, tx, string(o.ID))
+		return q.PutUser(ctx, tx, userParams(o))
 	case catalog.MCPServer:
 		headers, err := json.Marshal(o.HeadersFromEnv)
 		if err != nil {
@@ -109,13 +109,23 @@ func (s *Store) addReferences(ctx context.Context, tx pgx.Tx, object any) error 
 	return nil
 }
 
-func (s *Store) addUserFacts(ctx context.Context, tx pgx.Tx, u availability.User) error {
-	devices := db.AddDevicesParams{UserID: string(u.ID), DeviceIds: []string{}, DeviceTypeIds: []string{}}
+// userParams folds a user into one row.
+func userParams(u availability.User) db.PutUserParams {
+	p := db.PutUserParams{UserID: string(u.ID), DeviceIds: []string{}, DeviceTypeIds: []string{},
+		GroupIds: []string{}, StartTimes: []time.Time{}, ExpireTimes: []time.Time{}}
 	for _, d := range u.Devices {
-		devices.DeviceIds = append(devices.DeviceIds, string(d.ID))
-		devices.DeviceTypeIds = append(devices.DeviceTypeIds, string(d.Type))
+		p.DeviceIds, p.DeviceTypeIds = append(p.DeviceIds, string(d.ID)), append(p.DeviceTypeIds, string(d.Type))
 	}
-	if err := s.queries.AddDevices(ctx, tx, devices); err != nil {
+	for _, m := range u.Memberships {
+		p.GroupIds = append(p.GroupIds, string(m.Group))
+		p.StartTimes, p.ExpireTimes = append(p.StartTimes, m.Start), append(p.ExpireTimes, m.Expire)
+	}
+	return p
+}
+
+func (s *Store) addUserFacts(ctx context.Context, tx pgx.Tx, u availability.User) error {
+	folded := userParams(u)
+	if err := s.queries.AddDevices(ctx, tx, db.AddDevicesParams{UserID: folded.UserID, DeviceIds: folded.DeviceIds, DeviceTypeIds: folded.DeviceTypeIds}); err != nil {
 		return err
 	}
 	for _, m := range u.Memberships {

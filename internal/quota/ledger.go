@@ -33,6 +33,15 @@ type Decision struct {
 	Expire time.Time // of a reservation
 	// Repeated says that the operation was decided before; this is what was decided then.
 	Repeated bool
+	// Settled is what a reservation that was settled now, or before, came to.
+	Settled Settled
+}
+
+// Settled is what a reservation came to. One that was released cost nothing.
+type Settled struct {
+	User id.User
+	Tool id.Tool
+	Cost Cost
 }
 
 // Ledger holds counters. Its clock decides, not its callers'. Every operation is all or nothing and can be

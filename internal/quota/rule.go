@@ -1,7 +1,45 @@
 // Package quota decides how often tools may be called. Rules say how many units (calls, tokens, calls at a
 // time) may be taken over which time by whom; a Ledger holds the counters and decides each request in one step.
 //
-// A request touches every rule of a tool and of its type: it takes from all of them or from none.
+// A request touches every rule of a tool and of its type: it takes from all of them or from none. The Gate asks who
+// knows the counters, the cheapest first, and gives back in reverse when a later one denies:
+//
+//	         NODE rules          SYSTEM rules            USER rules, and SYSTEM
+//	         of this node        of what is consumed     rules of what is reserved
+//
+//	          Memory               Slices                    Ledger
+//	         (no trip)       (a trip now and then)     (one trip: one script)
+//	             │                    │                         │
+//	consume ──▶ take ─────admits──▶ spend ──────admits──────▶ take ──▶ admitted
+//	reserve ──▶ take ─────admits────────────────────────────▶ take ──▶ admitted
+//	             │                    │                         │
+//	          denies               denies                    denies
+//	             │                    │                         │
+//	             │        give back ◀─┤             give back ◀─┤
+//	             │         NODE       │        SYSTEM, then NODE│
+//	             ▼                    ▼                         ▼
+//	           denied               denied                    denied
+//
+// The Ledger comes last since it alone cannot take anything back. Meanwhile others may be denied what will be given
+// back, but nobody is admitted over a limit. Settling goes the other way: the Ledger first, which knows whether
+// another node has settled already, then this node's places.
+//
+// # Repetitions
+//
+// What was admitted is remembered under the operation's id, and not charged again: by the Ledger for all nodes, and by
+// the node for what it took in front. So an operation whose rules are all NODE or SYSTEM ones is known to its
+// node only. If the Ledger says that it knows an operation that is new to this node, another node has taken in front
+// for it, and this one gives back.
+//
+// If the Ledger's answer is lost, nobody knows whether it took. What was taken in front then stays so, for the
+// repetition to find: it is not charged again, and not forgotten if the Ledger did take. If the Ledger was not asked,
+// because it did not answer others, all is given back.
+//
+// # Outages
+//
+// When counters cannot be reached each rule's OnOutage decides: one DENY suffices to deny. What ALLOW and LOCAL_SHARE
+// admit is remembered by the node, which also settles it; the Ledger never learns of it. A breaker keeps callers
+// from waiting for a Ledger that does not answer.
 package quota
 
 import (

@@ -15,20 +15,27 @@ import (
 )
 
 const (
-	// remembered is how long an operation is known after it was settled.
+	// remembered is how long a reservation is known after it was settled.
 	remembered = 24 * time.Hour
+	// defaultRemembered is how long what was consumed is known.
+	defaultRemembered = 15 * time.Minute
 	// unsure is how long the user of a reservation is known that has not been made yet.
 	unsure = 2 * time.Minute
 )
 
 var _ quota.Ledger = (*Ledger)(nil)
 
-// Ledger keeps the counters of USER rules in Redis: every rule that it is given counts its user's units only.
-// Rules of other scopes will be decided in front of it, and in this order: NODE in the node's memory, SYSTEM from the
-// slice that the node leased, both without asking anybody, then USER here. If one denies, what was taken before it is
-// given back, last first; the Ledger, being last, never has to. Meanwhile others may be denied what is given back, but
-// nobody is admitted over a limit. If the Ledger's answer is lost, the caller repeats the operation, and what was
-// taken in front stays taken as long as that is possible.
+// Ledger keeps the counters of USER rules in Redis, and makes reservations from them and from SYSTEM rules.
+// An operation takes from its rules in this order: NODE in the node's memory, SYSTEM, then USER. If one denies, what
+// was taken before it is given back, last first. Meanwhile others may be denied what is given back, but nobody is
+// admitted over a limit. If the Ledger's answer is lost, the caller repeats the operation, and what was taken in front
+// stays taken as long as that is possible.
+//
+// What is consumed is spent from SYSTEM rules by Slices, without asking anybody. A reservation writes to Redis anyway,
+// and may be settled on another node: it is taken from each SYSTEM rule's one counter, by id, and from the user's
+// rules last, whose script writes down that there is a reservation, and its rules. Settling begins there, and does the
+// same to all of them: who got no answer repeats it. A reservation of which a part was taken by somebody who then died
+// is nowhere written down; the part runs out with its lease.
 //
 // # What is in Redis
 //
@@ -40,16 +47,24 @@ var _ quota.Ledger = (*Ledger)(nil)
 //	{u:<user>}:o:<operation>     what an operation asked for and what became of it (string)
 //	{op:<operation>}             the user of a reservation, which settling does not name (string)
 //
+// A SYSTEM rule has keys of the same kinds under {s:<rule>}; what Slices adds is said there.
+//
 // The shape is what the rule counts and over what time. A rule whose limit was changed goes on counting, and
 // the new limit holds at once. One whose unit, window, zone or refill was changed has another shape and counts
 // from nothing; the old counter is needed by nobody but reservations from before, which are settled there, and
 // expires.
 //
 // Every key expires: a counter when all that was used has come back and all leases have run out, at most two years
-// later, an operation a day after it was settled. With names of usual length, a counter over a minute takes 170 bytes
-// while few slots are used and 460 when all are, those of a calendar or a bucket 190, an operation that consumed 170;
-// a reservation takes 270 and 150 for its user, and 60 to 200 for its lease in each rule (TestMemory logs them). So
-// most of the memory is operations: 1,000 consumed each second are 15 GB after a day, 180 bytes each.
+// later, a reservation a day after it was settled, what was consumed 15 minutes later (RememberConsumed). With names of
+// usual length, a counter over a minute takes 170 bytes while few slots are used and 460 when all are, those of a
+// calendar or a bucket 190, an operation that consumed 170; a reservation takes 270 and 150 for its user, and 60 to 200
+// for its lease in each rule (TestMemory logs them). So where much is consumed, most of the memory is operations: 1,000
+// each second are 150 MB after 15 minutes, and were 15 GB if they were known for a day.
+//
+// # What it takes
+//
+// Consuming is one script, and one Redis gets those of many callers together (pipe). Where nothing is held and all
+// windows are fixed ones or calendars, quick.lua decides; the rest of the scripts decides the same, whatever the rules.
 //
 // # What it promises
 //
@@ -58,96 +73,94 @@ var _ quota.Ledger = (*Ledger)(nil)
 //
 // An operation can be repeated until the answer is known. What was admitted is not charged again. A denial is
 // not remembered, because nothing was charged: asking again later, under the same id, is what a caller who was
-// told how long to wait does. The scripts run through a client that tries nothing twice, and would do no harm
-// twice.
+// told how long to wait does. The scripts do no harm when they run twice, as the client of a Cluster lets them when
+// a connection breaks.
 //
 // Held units count until they are settled, also across the end of a period; what is charged is charged when it
 // is committed. A reservation that nobody settles is given back or charged as of the moment when its lease ran
 // out, by the next script that looks at the rule.
 //
-// Nothing is promised about what Redis loses. After FLUSHALL, or a failover to a replica that is behind, the
-// counters begin from what is left: used units may be used again, and a reservation that is lost can't be
-// settled (NotFound). The Redis must not evict (maxmemory-policy noeviction).
+// # When Redis loses them
+//
+// With an archive (see Archive), the counters of rules over an hour or more are in PostgreSQL, too, less than half a
+// second later. After FLUSHALL, a restart without persistence, or a failover to a replica that is behind, they are
+// restored from there before they are used, once, however many nodes ask. If the archive is away just then, the
+// counters are unavailable; those that are confirmed go on without it. What is lost:
+//
+//   - what was charged in the last half second, up to a second on a busy machine; or for as long as the archive was
+//     away
+//   - what a node charged that died at the same time, before it wrote that down; if Redis loses it later, and the
+//     counter did not change since, then too
+//   - what is charged on a master that was replaced and is not told yet
+//   - counters over less than an hour, and buckets: they begin from what is left
+//   - what is held, and which operations were decided: a reservation that is lost can't be settled (NotFound), an
+//     operation that is repeated is decided anew
+//
+// The Redis must not evict (maxmemory-policy noeviction).
 type Ledger struct {
-	client  redis.UniversalClient
-	prefix  string
-	timeout time.Duration // of a command
-	scripts *scripts
+	client   redis.UniversalClient
+	pipe     *pipe // nil: a Cluster
+	prefix   string
+	timeout  time.Duration // of a command
+	consumed time.Duration // how long what was consumed is known
+	scripts  *scripts
+	archive  *archive // nil: nothing is archived
+	mirror   *mirror  // nil, too
+}
+
+// LedgerOption changes how a Ledger works.
+type LedgerOption func(*Ledger)
+
+// RememberConsumed sets how long an operation that consumed is known, 15 minutes without it: as long as a caller who
+// got no answer repeats. Much of the memory is theirs, see Ledger.
+func RememberConsumed(d time.Duration) LedgerOption {
+	return func(l *Ledger) { l.consumed = d }
 }
 
 // NewLedger is for the nodes of a database, which the number identifies. The timeout bounds each command, of which
-// consuming takes one, reserving and settling three. A user of Redis's access control needs the keys toolgrant:*
-// and EVAL, EVALSHA, GET, SET, DEL, TIME, PEXPIREAT, HGET, HMGET, HSET, HDEL, HINCRBY, ZADD, ZREM, ZRANGE,
-// ZRANGEBYSCORE, ZREMRANGEBYRANK.
-func NewLedger(client redis.UniversalClient, database uint64, timeout time.Duration) *Ledger {
-	return &Ledger{client: client, prefix: fmt.Sprintf("toolgrant:%016x:", database), timeout: timeout, scripts: ledgerScripts}
+// consuming takes one, reserving and settling three, and one more for each SYSTEM rule. A user of Redis's access
+// control needs the keys toolgrant:* and EVAL, EVALSHA, EXISTS, GET, SET, DEL, TIME, PEXPIREAT, HGET, HMGET, HSET, HDEL,
+// HINCRBY, ZADD, ZREM, ZRANGE, ZRANGEBYSCORE, ZREMRANGEBYRANK, and for an archive INFO, PTTL, HGETALL.
+func NewLedger(client redis.UniversalClient, database uint64, timeout time.Duration, options ...LedgerOption) *Ledger {
+	l := &Ledger{client: client, prefix: fmt.Sprintf("toolgrant:%016x:", database), timeout: timeout,
+		consumed: defaultRemembered, scripts: clusterScripts}
+	if one, ok := client.(*redis.Client); ok {
+		l.pipe, l.scripts = &pipe{client: one, timeout: timeout}, ledgerScripts
+	}
+	for _, option := range options {
+		option(l)
+	}
+	return l
 }
 
 // Take consumes or reserves. A rule for calls at a time must have a place free for what is consumed, which does not
-// keep it: a call of which nobody will say that it ended holds nothing.
+// keep it: a call of which nobody will say that it ended holds nothing. What is consumed may have rules of scope USER
+// only: others are spent in front.
 //
 // A consumed operation is known by its user and its id: the same id of another user is another operation. A
 // reservation's id is refused if another user reserves under it.
 func (l *Ledger) Take(ctx context.Context, operation quota.Operation) (quota.Decision, error) {
-	if operation.Lease == 0 {
-		return l.take(ctx, operation, "")
+	if operation.Lease > 0 {
+		return l.reserve(ctx, operation)
 	}
-	// The user is written down first: settling must find a reservation whose caller never heard that it was made.
-	// At first for a short time only, because what is denied should leave nothing.
-	index := l.prefix + "{op:" + operation.ID + "}"
-	user, err := l.claim(ctx, index, operation.User)
-	if err != nil {
-		return quota.Decision{}, err
-	}
-	if user != operation.User {
-		return quota.Decision{}, reused(operation.ID)
-	}
-	record, err := newReservation(operation).encode()
-	if err != nil {
-		return quota.Decision{}, err
-	}
-	decision, err := l.take(ctx, operation, record)
-	if err != nil || !decision.Admitted {
-		return decision, err
-	}
-	err = l.within(ctx, func(ctx context.Context) error {
-		return l.client.Set(ctx, index, string(user), operation.Lease+2*remembered+unsure).Err()
-	})
-	return decision, err
+	call := l.call(l.scripts.take, userSubject(operation.User), "o:"+operation.ID, len(operation.Rules))
+	call.argue(fingerprint(operation), 0, l.consumed.Milliseconds(), operation.ID, "")
+	return call.take(ctx, operation.ID, operation.Rules, operation.Cost)
 }
 
-func (l *Ledger) claim(ctx context.Context, index string, user id.User) (owner id.User, err error) {
-	err = l.within(ctx, func(ctx context.Context) error {
-		var got *redis.StringCmd
-		_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-			p.SetArgs(ctx, index, string(user), redis.SetArgs{Mode: "NX", TTL: unsure})
-			got = p.Get(ctx, index)
-			return nil
-		})
-		if err != nil && !errors.Is(err, redis.Nil) { // nil: the key existed
-			return err
-		}
-		owner = id.User(got.Val())
-		return got.Err()
-	})
-	return owner, err
-}
-
-func (l *Ledger) take(ctx context.Context, operation quota.Operation, record string) (quota.Decision, error) {
-	call := l.call(l.scripts.take, operation.User, "o:"+operation.ID, len(operation.Rules))
-	call.argue(fingerprint(operation), operation.Lease.Milliseconds(), remembered.Milliseconds(), operation.ID, record)
-	for i := range operation.Rules {
-		rule := &operation.Rules[i]
-		call.rule(rule, operation.Cost.In(rule.Unit), 0)
+// take runs a script that takes a cost from rules or denies it.
+func (c *call) take(ctx context.Context, operation string, rules []quota.Limited, cost quota.Cost) (quota.Decision, error) {
+	for i := range rules {
+		c.rule(&rules[i], cost.In(rules[i].Unit), 0)
 	}
-	a, err := call.run(ctx)
+	a, err := c.run(ctx)
 	if err != nil {
 		return quota.Decision{}, err
 	}
 	if a.status == anotherContent {
-		return quota.Decision{}, reused(operation.ID)
+		return quota.Decision{}, reused(operation)
 	}
-	d := a.decision(operation.Rules)
+	d := a.decision(rules)
 	if d.Admitted = a.status != denied; !d.Admitted {
 		for i, state := range d.States {
 			if a.denied(i) {
@@ -177,14 +190,13 @@ func (l *Ledger) Release(ctx context.Context, operation string) (quota.Decision,
 
 func (l *Ledger) settle(ctx context.Context, operation string, how func(*reservation) (mode string, tokens int64)) (quota.Decision, error) {
 	ctx = context.WithoutCancel(ctx)
-	user, err := l.get(ctx, l.prefix+"{op:"+operation+"}")
+	user, err := l.get(ctx, l.index(operation))
 	if err != nil {
 		return quota.Decision{}, err
 	}
-	call := l.call(l.scripts.settle, id.User(user), "o:"+operation, 0)
 	text := ""
 	if user != "" {
-		if text, err = l.get(ctx, call.keys[0]); err != nil {
+		if text, err = l.get(ctx, l.prefix+string(userSubject(id.User(user)))+"o:"+operation); err != nil {
 			return quota.Decision{}, err
 		}
 	}
@@ -196,56 +208,56 @@ func (l *Ledger) settle(ctx context.Context, operation string, how func(*reserva
 		return quota.Decision{}, fault.Missing("operation", operation)
 	}
 	mode, tokens := how(r)
-	call.argue(mode, tokens, remembered.Milliseconds(), operation)
-	rules := r.limited()
-	for i := range rules {
-		call.rule(&rules[i], r.Rules[i].Units, r.Rules[i].cost(mode, tokens))
+	d, err := l.settleParts(ctx, id.User(user), operation, r, mode, tokens)
+	if err == nil {
+		d.Settled = r.settled(id.User(user), mode, tokens)
 	}
-	a, err := call.run(ctx)
-	if err != nil {
-		return quota.Decision{}, err
-	}
-	switch a.status {
-	case anotherContent:
-		return quota.Decision{}, reused(operation)
-	case unknown:
-		return quota.Decision{}, fault.Missing("operation", operation)
-	case released, committed:
-		return quota.Decision{}, &fault.Fault{Kind: fault.FailedPrecondition, Reason: fault.ReasonOperationSettled,
-			Message: map[status]string{released: "the reservation was released before", committed: "the reservation was committed before"}[a.status]}
-	}
-	d := a.decision(rules)
-	d.Admitted = true
-	return d, nil
+	return d, err
 }
 
 func (l *Ledger) get(ctx context.Context, key string) (value string, err error) {
 	err = l.within(ctx, func(ctx context.Context) error {
-		value, err = l.client.Get(ctx, key).Result()
-		if errors.Is(err, redis.Nil) {
+		cmd := redis.NewStringCmd(ctx, "GET", key)
+		err := l.process(ctx, cmd)
+		switch {
+		case errors.Is(err, redis.Nil):
 			return nil
+		case err == nil:
+			value = cmd.Val()
 		}
 		return err
 	})
 	return value, err
 }
 
-// States tells how rules stand for a user, in one round trip.
+// States tells how rules of scope USER stand for a user, in one round trip.
 func (l *Ledger) States(ctx context.Context, user id.User, rules []quota.Limited) ([]quota.State, error) {
-	return l.look(ctx, l.scripts.states, user, rules)
+	return l.look(ctx, l.scripts.states, userSubject(user), rules)
 }
 
-// Reset forgets what was used. What is held stays held.
+// Reset forgets what was used. What is held stays held. A rule of scope SYSTEM has no user. An archive is told before
+// the answer, so that no restoring undoes it.
 func (l *Ledger) Reset(ctx context.Context, user id.User, rule quota.Limited) (quota.State, error) {
-	states, err := l.look(ctx, l.scripts.reset, user, []quota.Limited{rule})
+	whose := userSubject(user)
+	if rule.Scope == quota.ScopeSystem {
+		whose = systemSubject(rule.ID)
+	}
+	states, err := l.look(ctx, l.scripts.reset, whose, []quota.Limited{rule})
 	if err != nil {
 		return quota.State{}, err
+	}
+	if l.mirror != nil && rule.Archived() {
+		_, shape := shapeOf(&rule.Rule)
+		name := quota.CounterName{Subject: whose.archived(), Rule: rule.ID, Shape: shape}
+		if err := l.mirror.write(ctx, []quota.CounterName{name}); err != nil {
+			return quota.State{}, unavailable(err)
+		}
 	}
 	return states[0], nil
 }
 
-func (l *Ledger) look(ctx context.Context, s *script, user id.User, rules []quota.Limited) ([]quota.State, error) {
-	call := l.call(s, user, "", len(rules))
+func (l *Ledger) look(ctx context.Context, s *script, whose subject, rules []quota.Limited) ([]quota.State, error) {
+	call := l.call(s, whose, "", len(rules))
 	for i := range rules {
 		call.rule(&rules[i], 0, 0)
 	}
@@ -254,6 +266,14 @@ func (l *Ledger) look(ctx context.Context, s *script, user id.User, rules []quot
 		return nil, err
 	}
 	return a.decision(rules).States, nil
+}
+
+// process runs a command, together with others where that is possible.
+func (l *Ledger) process(ctx context.Context, cmd redis.Cmder) error {
+	if l.pipe == nil {
+		return l.client.Process(ctx, cmd)
+	}
+	return l.pipe.do(ctx, cmd)
 }
 
 // within runs a command with its deadline, and says what its failure means.
@@ -271,8 +291,12 @@ func (l *Ledger) within(ctx context.Context, command func(context.Context) error
 	if errors.As(err, &answer) && (strings.HasPrefix(answer.Error(), "ERR ") || strings.HasPrefix(answer.Error(), "WRONGTYPE ")) {
 		return fmt.Errorf("counters in Redis: %w", err) // a mistake of ours
 	}
+	return unavailable(err)
+}
+
+func unavailable(cause error) error {
 	return &fault.Fault{Kind: fault.Unavailable, Reason: fault.ReasonCountersUnavailable,
-		Message: "the counters of quotas can't be reached; try again", Cause: err}
+		Message: "the counters of quotas can't be reached; try again", Cause: cause}
 }
 
 func reused(operation string) error {

@@ -13,7 +13,8 @@ import (
 	"github.com/toolgrant/toolgrant/internal/testkit"
 )
 
-// BenchmarkTake compares consuming with the least that a limit in Redis takes: a script that counts.
+// BenchmarkTake compares consuming with the least that a limit in Redis takes: a script that counts, each on a
+// connection of its own, or together as the ledger does it.
 func BenchmarkTake(b *testing.B) {
 	client := openFor(b, testkit.Redis(b))
 	ctx := testkit.Context(b)
@@ -34,8 +35,14 @@ func BenchmarkTake(b *testing.B) {
 		})
 	}
 	bare := redis.NewScript(`local n = redis.call('INCR', KEYS[1]) redis.call('PEXPIRE', KEYS[1], ARGV[1]) return n`)
-	run("bare script", func(n int64) error {
+	if err := bare.Load(ctx, client).Err(); err != nil {
+		b.Fatal(err)
+	}
+	run("bare script alone", func(n int64) error {
 		return bare.Run(ctx, client, []string{"bare" + strconv.FormatInt(n%1000, 10)}, 60000).Err()
+	})
+	run("bare script", func(n int64) error {
+		return l.process(ctx, redis.NewCmd(ctx, "EVALSHA", bare.Hash(), 1, "bare"+strconv.FormatInt(n%1000, 10), 60000))
 	})
 	rules := []quota.Limited{limited("minute", quota.UnitCalls, 1e9, fixed(time.Minute)),
 		limited("month", quota.UnitTokens, 1e12, daily("Asia/Shanghai")), limited("smooth", quota.UnitCalls, 1e9, bucketOf(1e6))}
@@ -48,5 +55,6 @@ func BenchmarkTake(b *testing.B) {
 		}
 	}
 	run("one rule", take(rules[:1]))
+	run("two rules", take(rules[:2]))
 	run("three rules", take(rules))
 }

@@ -17,7 +17,7 @@ import (
 
 // Many callers at once are admitted exactly as often as the limit says; half of them ask twice at the same time.
 func TestLedgerAdmitsExactlyTheLimit(t *testing.T) {
-	onBoth(t, func(t *testing.T, s *suite) {
+	onServers(t, func(t *testing.T, s *suite) {
 		const callers, each, limit = 64, 8, 200
 		for name, window := range map[string]quota.Window{"fixed": fixed(time.Hour), "daily": daily(""), "bucket": bucketOf(0.001), "places": {}} {
 			rule := limited(name, quota.UnitCalls, limit, window)
@@ -103,7 +103,7 @@ func step(state, input, output any) (bool, any) {
 
 // Callers see one order of what all did together.
 func TestLedgerIsLinearizable(t *testing.T) {
-	onBoth(t, func(t *testing.T, s *suite) {
+	onAll(t, func(t *testing.T, s *suite) {
 		rule := limited("r", quota.UnitCalls, 5, fixed(time.Hour))
 		for round := range 20 {
 			history := record(testkit.Context(t), t, s, fmt.Sprint("u", round), rule)

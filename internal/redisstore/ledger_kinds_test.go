@@ -10,7 +10,7 @@ import (
 )
 
 func TestLedgerFixedWindowSlides(t *testing.T) {
-	onBoth(t, func(t *testing.T, s *suite) {
+	onAll(t, func(t *testing.T, s *suite) {
 		rule := limited("r", quota.UnitCalls, 10, fixed(time.Minute))
 		if d := s.consume("a", 6, rule); !d.Admitted || d.States[0].Remaining != 4 || !d.States[0].Reset.Equal(s.now.Add(61*time.Second)) {
 			t.Fatalf("%+v", d)
@@ -64,7 +64,7 @@ func TestLedgerFixedWindowNeverOver(t *testing.T) {
 }
 
 func TestLedgerCalendar(t *testing.T) {
-	onBoth(t, func(t *testing.T, s *suite) {
+	onAll(t, func(t *testing.T, s *suite) {
 		zone, err := time.LoadLocation("Asia/Shanghai")
 		if err != nil {
 			t.Fatal(err)
@@ -93,7 +93,7 @@ func TestLedgerCalendar(t *testing.T) {
 }
 
 func TestLedgerTokenBucket(t *testing.T) {
-	onBoth(t, func(t *testing.T, s *suite) {
+	onAll(t, func(t *testing.T, s *suite) {
 		rule := limited("r", quota.UnitCalls, 10, bucketOf(0.7))
 		for i := range 10 {
 			if !s.consume(numbered("a", i), 1, rule).Admitted {
@@ -129,7 +129,7 @@ func TestLedgerTokenBucket(t *testing.T) {
 }
 
 func TestLedgerCallsAtATime(t *testing.T) {
-	onBoth(t, func(t *testing.T, s *suite) {
+	onAll(t, func(t *testing.T, s *suite) {
 		rule := limited("r", quota.UnitConcurrentCalls, 2, quota.Window{})
 		if d := s.reserve("a", 1, time.Minute, rule); !d.Admitted || !d.Expire.Equal(s.now.Add(time.Minute)) {
 			t.Fatalf("%+v", d)
@@ -157,7 +157,7 @@ func TestLedgerCallsAtATime(t *testing.T) {
 
 func TestLedgerSettles(t *testing.T) {
 	windows := map[string]quota.Window{"fixed": fixed(24 * time.Hour), "daily": daily(""), "bucket": bucketOf(1e-6)}
-	onBoth(t, func(t *testing.T, s *suite) {
+	onAll(t, func(t *testing.T, s *suite) {
 		s.advance(26*time.Hour - s.now.Sub(s.now.Truncate(24*time.Hour))) // early in a day
 		for name, window := range windows {
 			rule := limited(name, quota.UnitTokens, 100, window)
@@ -220,7 +220,7 @@ func TestLedgerChangesOfRules(t *testing.T) {
 }
 
 func TestLedgerAllOrNothing(t *testing.T) {
-	onBoth(t, func(t *testing.T, s *suite) {
+	onAll(t, func(t *testing.T, s *suite) {
 		a := limited("a", quota.UnitCalls, 10, fixed(time.Hour))
 		b := limited("b", quota.UnitTokens, 15, daily(""))
 		c := limited("c", quota.UnitCalls, 10, bucketOf(0.001))
@@ -243,7 +243,7 @@ func TestLedgerAllOrNothing(t *testing.T) {
 }
 
 func TestLedgerRepeats(t *testing.T) {
-	onBoth(t, func(t *testing.T, s *suite) {
+	onAll(t, func(t *testing.T, s *suite) {
 		ctx := testkit.Context(t)
 		rule := limited("r", quota.UnitTokens, 100, fixed(time.Hour))
 		repeat := func(what string, d quota.Decision) {
@@ -320,7 +320,7 @@ func TestLedgerKeysExpire(t *testing.T) {
 
 // One script settles a thousand abandoned reservations at most; the others are held until the next.
 func TestLedgerSettlesManyAbandoned(t *testing.T) {
-	onBoth(t, func(t *testing.T, s *suite) {
+	onServers(t, func(t *testing.T, s *suite) {
 		rule := charged(limited("r", quota.UnitCalls, 10_000, fixed(time.Hour)))
 		for i := range 1200 {
 			s.reserve(numbered("a", i), 1, time.Second, rule)

@@ -15,12 +15,15 @@ import (
 
 // reservation is what is written down to settle it by: the rules as they were, whatever they are by then.
 type reservation struct {
+	Tool   id.Tool        `json:"o"`
+	Calls  int64          `json:"c,omitempty"`
 	Tokens int64          `json:"t,omitempty"`
 	Rules  []reservedRule `json:"r,omitempty"`
 }
 
 type reservedRule struct {
 	ID     id.Quota     `json:"i"`
+	System bool         `json:"s,omitempty"`
 	Unit   quota.Unit   `json:"u"`
 	Units  int64        `json:"n,omitempty"` // reserved
 	Limit  int64        `json:"l,omitempty"`
@@ -32,10 +35,10 @@ type reservedRule struct {
 }
 
 func newReservation(operation quota.Operation) *reservation {
-	r := &reservation{Tokens: operation.Cost.Tokens, Rules: make([]reservedRule, len(operation.Rules))}
+	r := &reservation{Tool: operation.Tool, Calls: operation.Cost.Calls, Tokens: operation.Cost.Tokens, Rules: make([]reservedRule, len(operation.Rules))}
 	for i, rule := range operation.Rules {
 		w := rule.Window
-		one := reservedRule{ID: rule.ID, Unit: rule.Unit, Units: operation.Cost.In(rule.Unit), Limit: rule.Own,
+		one := reservedRule{ID: rule.ID, System: rule.Scope == quota.ScopeSystem, Unit: rule.Unit, Units: operation.Cost.In(rule.Unit), Limit: rule.Own,
 			Keep: rule.OnAbandoned == quota.AbandonedCharge, Fixed: w.Fixed.Milliseconds()}
 		if w.Calendar != nil {
 			one.Period, one.Zone = w.Calendar.Period, w.Calendar.Zone
@@ -67,12 +70,24 @@ func decodeReservation(record string) (*reservation, error) {
 	return r, nil
 }
 
+// settled tells what it came to.
+func (r *reservation) settled(user id.User, mode string, tokens int64) quota.Settled {
+	s := quota.Settled{User: user, Tool: r.Tool}
+	if mode == "C" {
+		s.Cost = quota.Cost{Calls: r.Calls, Tokens: tokens}
+	}
+	return s
+}
+
 // limited returns the rules as they were.
 func (r *reservation) limited() []quota.Limited {
 	rules := make([]quota.Limited, len(r.Rules))
 	for i, one := range r.Rules {
 		l := quota.Limited{Own: one.Limit}
 		l.ID, l.Scope, l.Unit, l.Limit = one.ID, quota.ScopeUser, one.Unit, one.Limit
+		if one.System {
+			l.Scope = quota.ScopeSystem
+		}
 		l.Window.Fixed = time.Duration(one.Fixed) * time.Millisecond
 		l.OnAbandoned = quota.AbandonedGiveBack
 		if one.Keep {

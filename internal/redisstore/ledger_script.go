@@ -19,24 +19,36 @@ var lua embed.FS
 
 // script is one that has so many arguments of its own before the rules'.
 type script struct {
-	*redis.Script
-	own int
+	text string
+	hash string
+	own  int
 }
 
-type scripts struct{ take, settle, states, reset *script }
+type scripts struct{ take, hold, settle, states, reset, slice *script }
 
-var ledgerScripts = newScripts(commonText())
+// Only a Cluster has slots that move.
+var (
+	clusterScripts = newScripts(commonText())
+	ledgerScripts  = newScripts(strings.Replace(commonText(), text("moving"), "", 1))
+)
 
 // commonText is what all scripts begin with.
 func commonText() string {
-	return text("clock") + text("sliding") + text("calendar") + text("bucket") + text("places") + text("counters")
+	return text("moving") + text("clock") + text("restore") + text("quick") + text("sliding") + text("calendar") + text("bucket") + text("places") + text("counters")
 }
 
 func newScripts(common string) *scripts {
 	begin := func(name string, own int) *script {
-		return &script{redis.NewScript(fmt.Sprintf("local FIRST = %d\n", own+1) + common + text(name)), own}
+		content := fmt.Sprintf("local FIRST = %d\n", own+1) + common + text(name)
+		if name != "take" {
+			content = strings.Replace(content, text("quick"), "", 1)
+		}
+		return &script{text: content, hash: redis.NewScript(content).Hash(), own: own}
 	}
-	return &scripts{begin("take", 5), begin("settle", 4), begin("states", 0), begin("reset", 0)}
+	return &scripts{
+		take: begin("take", 5), hold: begin("hold", 5), settle: begin("settle", 5),
+		states: begin("states", 0), reset: begin("reset", 0), slice: begin("slice", 10),
+	}
 }
 
 func text(name string) string {
@@ -52,34 +64,51 @@ type status int64
 
 const (
 	denied         status = 0
+	done           status = 1
 	repeated       status = 2
 	anotherContent status = 3
 	elsewhen       status = 4 // the calendar's periods are not those of Redis's now
 	unknown        status = 5
 	released       status = 6
 	committed      status = 7
+	outdated       status = 8
+	restore        status = 9 // what the archive knows is needed
 )
 
 const (
-	perRule  = 10 // arguments
+	perRule  = 11 // arguments
 	perState = 5  // numbers in an answer
 )
+
+// subject is whose counters a script decides about: what all their keys begin with, a hash tag.
+type subject string
+
+func userSubject(user id.User) subject { return subject("{u:" + user + "}:") }
+
+func systemSubject(rule id.Quota) subject { return subject("{s:" + rule + "}:") }
+
+// archived is the subject as the archive calls it.
+func (s subject) archived() string { return string(s[1 : len(s)-2]) }
 
 // call is a script with its keys and arguments.
 type call struct {
 	ledger *Ledger
 	script *script
-	user   string // what the user's keys begin with
-	keys   []string
+	whose  subject
+	prefix string // what the subject's keys begin with
+	keys   []any
 	args   []any
 	rules  []*quota.Limited
+
+	archived []quota.CounterName // of rules whose counters are; the others' have no names here
+	known    []any               // what the archive knows of each rule, once it was asked
 }
 
-// call prepares a script. The own key is one of the user's.
-func (l *Ledger) call(s *script, user id.User, own string, rules int) *call {
-	prefix := l.prefix + "{u:" + string(user) + "}:"
-	c := &call{ledger: l, script: s, user: prefix}
-	c.keys = append(make([]string, 0, 1+2*rules), prefix+own)
+// call prepares a script. The own key is one of the subject's.
+func (l *Ledger) call(s *script, whose subject, own string, rules int) *call {
+	prefix := l.prefix + string(whose)
+	c := &call{ledger: l, script: s, whose: whose, prefix: prefix}
+	c.keys = append(make([]any, 0, 1+2*rules), prefix+own)
 	c.args = make([]any, 0, s.own+rules*perRule)
 	return c
 }
@@ -90,7 +119,7 @@ func (c *call) argue(values ...any) { c.args = append(c.args, values...) }
 func (c *call) rule(r *quota.Limited, units, cost int64) {
 	kind, shape := shapeOf(&r.Rule)
 	name := string(r.ID) + ":" + shape
-	c.keys = append(c.keys, c.user+"c:"+name, c.user+"l:"+name)
+	c.keys = append(c.keys, c.prefix+"c:"+name, c.prefix+"l:"+name)
 	c.rules = append(c.rules, r)
 	var window any = 0
 	switch kind {
@@ -99,7 +128,11 @@ func (c *call) rule(r *quota.Limited, units, cost int64) {
 	case "b":
 		window = decimal(r.Window.TokenBucket.RefillPerSecond)
 	}
-	c.argue(kind, r.Own, units, cost, flag(r.Shadow), flag(r.OnAbandoned == quota.AbandonedCharge), window, 0, 0, 0)
+	archived := c.ledger.mirror != nil && r.Archived()
+	if archived {
+		c.archived = append(c.archived, quota.CounterName{Subject: c.whose.archived(), Rule: r.ID, Shape: shape})
+	}
+	c.argue(kind, r.Own, units, cost, flag(r.Shadow), flag(r.OnAbandoned == quota.AbandonedCharge), window, 0, 0, 0, flag(archived))
 }
 
 // decimal has no exponent: miniredis's Lua reads none that is negative.
@@ -142,29 +175,59 @@ func (c *call) date(now time.Time) {
 	}
 }
 
-// run runs the script: again if Redis's time is another one than this node's.
+// run runs the script: again if Redis's time is another one than this node's, or if counters must be restored.
 func (c *call) run(ctx context.Context) (a answer, err error) {
 	now := time.Now()
-	for range 2 {
+	for range 4 {
 		c.date(now)
 		var numbers []int64
 		err := c.ledger.within(ctx, func(ctx context.Context) (err error) {
-			numbers, err = c.script.Run(ctx, c.ledger.client, c.keys, c.args...).Int64Slice()
+			numbers, err = c.evaluate(ctx)
 			return err
 		})
 		if err != nil {
+			c.changed() // perhaps
 			return answer{}, err
 		}
 		a = answer{status: status(numbers[0]), numbers: numbers}
-		if a.status != elsewhen {
+		switch a.status {
+		case elsewhen:
+			now = time.UnixMilli(numbers[1])
+		case restore:
+			if err := c.ask(ctx); err != nil {
+				return answer{}, err
+			}
+		default:
+			if len(numbers) > 2+perState*len(c.rules) {
+				c.changed()
+			}
 			return a, nil
 		}
-		now = time.UnixMilli(numbers[1])
 	}
-	return a, fmt.Errorf("counters in Redis: no period of the calendar for %v", now)
+	return a, fmt.Errorf("counters in Redis: no period of the calendar for %v, or no counter stays there", now)
 }
 
-// answer is what a script returned: status, end of the lease, and five numbers of each rule.
+// evaluate names the script by its hash; a Redis that does not know it is told the text.
+func (c *call) evaluate(ctx context.Context) ([]int64, error) {
+	cmd := c.command(ctx, "EVALSHA", c.script.hash)
+	err := c.ledger.process(ctx, cmd)
+	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
+		cmd = c.command(ctx, "EVAL", c.script.text)
+		err = c.ledger.process(ctx, cmd)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return cmd.Int64Slice()
+}
+
+func (c *call) command(ctx context.Context, name, script string) *redis.Cmd {
+	args := append(make([]any, 0, 3+len(c.keys)+len(c.args)+len(c.known)), name, script, len(c.keys))
+	return redis.NewCmd(ctx, append(append(append(args, c.keys...), c.args...), c.known...)...)
+}
+
+// answer is what a script returned: status, end of the lease, five numbers of each rule, and one more if a counter
+// changed that is archived.
 type answer struct {
 	status  status
 	numbers []int64

@@ -21,6 +21,7 @@ type suite struct {
 	t     testing.TB
 	now   time.Time
 	clock func(time.Time)
+	slow  bool // it runs scripts in this process, under the race detector
 }
 
 // onBoth runs a test on a real Redis, whose scripts are told the time, and on miniredis, which has a clock of its own
@@ -34,7 +35,7 @@ func onBoth(t *testing.T, test func(t *testing.T, s *suite)) {
 func onRedis(t testing.TB) *suite {
 	client := openFor(t, testkit.Redis(t))
 	s := newSuite(t, client)
-	s.scripts = newScripts(strings.Replace(commonText(), "redis.call('TIME')", "redis.call('HMGET', 'clock', 's', 'us')", 1))
+	s.scripts = newScripts(toldTheTime())
 	s.clock = func(at time.Time) {
 		if err := client.HSet(testkit.Context(t), "clock", "s", at.Unix(), "us", at.Nanosecond()/1000).Err(); err != nil {
 			t.Fatal(err)
@@ -44,6 +45,11 @@ func onRedis(t testing.TB) *suite {
 	return s
 }
 
+// toldTheTime is what scripts begin with that read the time from a key.
+func toldTheTime() string {
+	return strings.Replace(commonText(), "redis.call('TIME')", "redis.call('HMGET', 'clock', 's', 'us')", 1)
+}
+
 func onMiniredis(t testing.TB) *suite {
 	server := miniredis.NewMiniRedis()
 	if err := server.Start(); err != nil {
@@ -51,7 +57,7 @@ func onMiniredis(t testing.TB) *suite {
 	}
 	t.Cleanup(server.Close)
 	s := newSuite(t, openFor(t, "redis://"+server.Addr()+"/0"))
-	s.clock = server.SetTime
+	s.clock, s.slow = server.SetTime, true
 	s.set(s.now)
 	server.ClockTTL(true)
 	return s

@@ -42,8 +42,14 @@ func TestOpenKinds(t *testing.T) {
 			t.Errorf("%s: network %s, TLS %v", url, o.Network, o.TLSConfig)
 		}
 	}
-	if _, ok := open(t, "a:1,b:2").(*redis.ClusterClient); !ok {
-		t.Error("a list of addresses is not a Cluster")
+	for _, url := range []string{"a:1,b:2", "redis-cluster://a"} {
+		client, ok := open(t, url).(*redis.ClusterClient)
+		if !ok {
+			t.Fatalf("%s: not a client of a Cluster", url)
+		}
+		if o := client.Options(); o.ClusterStateReloadInterval != clusterAge || o.ReadTimeout != readTimeout || o.MaxRetries > 0 {
+			t.Errorf("%s: %+v", url, o)
+		}
 	}
 	if _, err := Open("redis://:secret@h:x"); err == nil || err.Error() != "address of Redis: port: must be a number from 1 to 65535" {
 		t.Errorf("got %v", err)

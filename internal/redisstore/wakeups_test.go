@@ -288,24 +288,25 @@ func TestRunFailsWithAClosedClient(t *testing.T) {
 	}
 }
 
+// awaitHearing waits until b hears again what a publishes.
+func awaitHearing(t *testing.T, a, b *node) {
+	t.Helper()
+	before := b.woken.Load()
+	await(t, "b hears a", func() bool { a.Publish(); return b.woken.Load() >= before+10 })
+}
+
 func TestThroughACluster(t *testing.T) {
-	t.Parallel()
-	server := testkit.RedisServer(t, "--cluster-enabled", "yes")
-	ctx := testkit.Context(t)
-	alone := open(t, server.URL)
-	if err := alone.Do(ctx, "CLUSTER", "ADDSLOTSRANGE", 0, 16383).Err(); err != nil {
-		t.Fatal(err)
-	}
-	await(t, "the Cluster is ready", func() bool {
-		info, err := alone.ClusterInfo(ctx).Result()
-		return err == nil && strings.Contains(info, "cluster_state:ok")
-	})
-	host := strings.TrimSuffix(server.URL, "/0")
-	url := host + "," + strings.TrimPrefix(host, "redis://")
-	a, b := newNode(t, url, 1).run(), newNode(t, url, 1).run()
+	cluster := testkit.RedisCluster(t)
+	a, b := newNode(t, cluster.URL, 1).run(), newNode(t, "redis-cluster://"+cluster.Nodes[0].Address(), 1).run()
 	a.Publish()
 	b.awaitWoken(2)
-	server.Kill()
-	server.Start()
+	b.Publish()
+	a.awaitWoken(2)
+
+	cluster.Hasten()
+	cluster.Primary(b.channel).Kill() // both have subscribed there
 	b.awaitWoken(3)
+	a.awaitWoken(3)
+	awaitHearing(t, a, b)
+	awaitHearing(t, b, a)
 }

@@ -39,7 +39,7 @@ type Options struct {
 	MaxStaleness time.Duration
 	// ServeStale lets questions be answered from an older state while the source fails.
 	ServeStale bool
-	// CacheBytes bounds the cache of users and chats, as estimated.
+	// CacheBytes bounds the cache of users and chats, as estimated. That of overrides of quotas takes an eighth more.
 	CacheBytes uint64
 	// Timeout bounds each poll and each load, whoever waits for it.
 	Timeout time.Duration
@@ -61,6 +61,7 @@ type state struct {
 	world    *effective.World
 	asOf     time.Time // all that was committed before is known
 	facts    *factCache
+	accounts *accountCache
 }
 
 // New reads the source's catalogue. The replica keeps what it read until Run is called.
@@ -171,6 +172,9 @@ func (r *Replica) stateFor(ctx context.Context, c Consistency) (s *state, stale 
 	s = r.state.Load()
 	return s, false, revision.Require(c.AtLeastAsFresh, s.revision)
 }
+
+// World returns the catalogue as it was last read.
+func (r *Replica) World() *effective.World { return r.state.Load().world }
 
 // CatchUp returns when the replica knows of all that was committed before, or cannot.
 func (r *Replica) CatchUp(ctx context.Context) error { return r.ask(ctx) }

@@ -7,6 +7,7 @@ import (
 	"github.com/toolgrant/toolgrant/internal/effective"
 	"github.com/toolgrant/toolgrant/internal/enable"
 	"github.com/toolgrant/toolgrant/internal/id"
+	"github.com/toolgrant/toolgrant/internal/quota"
 	"github.com/toolgrant/toolgrant/internal/revision"
 )
 
@@ -18,6 +19,9 @@ type Source interface {
 	// UserAndChat reads a user (nil: there is none) and a chat (nil: never created) in one round trip, and the
 	// version of the catalogue that was current then. An empty id reads nothing of it.
 	UserAndChat(context.Context, id.User, id.Chat) (*availability.User, *enable.Chat, int64, error)
+	// Overrides reads a user's own limits of quotas, whether the user exists, and the version of the catalogue that was
+	// current then.
+	Overrides(context.Context, id.User) (overrides quota.Overrides, exists bool, version int64, err error)
 	// Facts reads all that a question rests on, in one snapshot.
 	Facts(context.Context, id.Chat, id.User, availability.Surface) (effective.Facts, error)
 }

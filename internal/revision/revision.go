@@ -67,6 +67,16 @@ func (r Revision) With(xid uint64) Revision {
 	return own
 }
 
+// Without returns the revision with one transaction less. A snapshot leaves its own transaction out of those in
+// progress, so that, if later ones have ended, it seems to be included.
+func (r Revision) Without(xid uint64) Revision {
+	if i, found := slices.BinarySearch(r.InProgress, xid); xid < r.Xmax && !found {
+		r.InProgress = slices.Insert(slices.Clone(r.InProgress), i, xid)
+		r.Xmin = min(r.Xmin, xid)
+	}
+	return r
+}
+
 // IncludesTransaction tells whether a transaction's writes are in the state.
 func (r Revision) IncludesTransaction(xid uint64) bool {
 	if xid < r.Xmin {

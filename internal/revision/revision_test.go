@@ -86,3 +86,18 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestWithoutLeavesOneOut(t *testing.T) {
+	r := revision.Revision{Xmin: 100, Xmax: 110, InProgress: []uint64{101, 107}}
+	for xid := uint64(100); xid < 112; xid++ {
+		without := r.Without(xid)
+		for other := uint64(98); other < 113; other++ {
+			if got, want := without.IncludesTransaction(other), other != xid && r.IncludesTransaction(other); got != want {
+				t.Errorf("without %d it includes %d: %t", xid, other, got)
+			}
+		}
+	}
+	if len(r.InProgress) != 2 {
+		t.Errorf("it was changed: %v", r)
+	}
+}

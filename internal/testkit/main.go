@@ -1,7 +1,7 @@
 // Package testkit gives tests databases of their own on a real PostgreSQL, and
 // Redis servers of their own. It may only be imported by tests.
 //
-// A package that uses databases says so in its TestMain:
+// A package that uses databases, or RedisCluster, says so in its TestMain:
 //
 //	func TestMain(m *testing.M) { testkit.Main(m) }
 //
@@ -12,6 +12,7 @@ package testkit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -36,7 +37,7 @@ func Main(m *testing.M) {
 	shared.mu.Unlock()
 
 	code := m.Run()
-	if err := shared.stop(); err != nil {
+	if err := errors.Join(shared.stop(), sharedCluster.stop()); err != nil {
 		fmt.Fprintln(os.Stderr, "testkit:", err)
 		code = max(code, 1)
 	}
@@ -70,13 +71,21 @@ type server struct {
 	templateErr  error
 }
 
+var errNoMain = errors.New("testkit.Main was not called: add func TestMain(m *testing.M) { testkit.Main(m) }")
+
+func (s *server) isManaged() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.managed
+}
+
 // adminURL starts the server if it is not yet and returns its address. A failed
 // start is not tried again: every test would wait for the same failure.
 func (s *server) adminURL() (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.managed {
-		return "", fmt.Errorf("testkit.Main was not called: add func TestMain(m *testing.M) { testkit.Main(m) }")
+		return "", errNoMain
 	}
 	if !s.started {
 		s.started = true

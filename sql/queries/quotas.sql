@@ -22,3 +22,20 @@ ON CONFLICT (quota_id) DO UPDATE SET (tool_id, tool_type_id, scope, unit, quota_
 -- name: DropQuotas :exec
 DELETE FROM quotas
 WHERE (tool_id = ANY (@tool_ids::text[]) OR tool_type_id = ANY (@tool_type_ids::text[])) AND quota_id <> ALL (@kept::text[]);
+
+-- KeepQuotaCounters writes counters, each of the arrays' places being one, except where a newer version is. In order,
+-- so that two of them don't wait for each other.
+-- name: KeepQuotaCounters :exec
+INSERT INTO quota_counters AS q (subject, quota_id, shape, version, content, expire_time)
+SELECT unnest(@subjects::text[]), unnest(@quota_ids::text[]), unnest(@shapes::text[]), unnest(@versions::bigint[]),
+    unnest(@contents::text[]), unnest(@expire_times::timestamptz[])
+ORDER BY 1, 2, 3
+ON CONFLICT (subject, quota_id, shape) DO UPDATE SET (version, content, expire_time) =
+    (excluded.version, excluded.content, excluded.expire_time)
+WHERE excluded.version > q.version;
+
+-- name: KeptQuotaCounters :many
+SELECT * FROM quota_counters WHERE subject = @subject ORDER BY quota_id, shape;
+
+-- name: PruneQuotaCounters :exec
+DELETE FROM quota_counters WHERE expire_time < @before;

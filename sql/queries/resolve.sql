@@ -3,20 +3,11 @@
 -- name: ResolveFacts :one
 SELECT pg_current_snapshot()::text AS snapshot,
        (SELECT version FROM catalog_head)::bigint AS catalog_version,
-       u.user_id AS user_id,
-       d.ids::text[] AS device_ids, d.type_ids::text[] AS device_type_ids,
-       m.group_ids::text[] AS group_ids, m.start_times::timestamptz[] AS start_times, m.expire_times::timestamptz[] AS expire_times,
+       u.user_id AS user_id, u.device_ids, u.device_type_ids, u.group_ids, u.start_times, u.expire_times,
        c.user_id AS chat_user_id, c.turn AS chat_turn, c.folded AS chat_folded, c.end_time AS chat_end_time
 FROM (SELECT 1) AS one
 LEFT JOIN users u ON u.user_id = @user_id
-LEFT JOIN chats c ON c.chat_id = @chat_id
-LEFT JOIN LATERAL (
-    SELECT array_agg(device_id) AS ids, array_agg(device_type_id) AS type_ids FROM devices WHERE devices.user_id = u.user_id) AS d ON true
-LEFT JOIN LATERAL (
-    SELECT array_agg(group_id) AS group_ids,
-           array_agg(coalesce(start_time, '0001-01-01 00:00:00+00')) AS start_times,
-           array_agg(coalesce(expire_time, '0001-01-01 00:00:00+00')) AS expire_times
-    FROM memberships WHERE memberships.user_id = u.user_id) AS m ON true;
+LEFT JOIN chats c ON c.chat_id = @chat_id;
 
 -- name: DeviceExists :one
 SELECT EXISTS (SELECT 1 FROM devices WHERE device_id = @device_id);
@@ -28,6 +19,10 @@ UPDATE chats SET turn = @turn WHERE chat_id = @chat_id AND turn < @turn;
 -- RecordChange tells followers what this transaction changed.
 -- name: RecordChange :exec
 INSERT INTO changes (kind, object_id) VALUES (@kind, @object_id);
+
+-- RecordChanges tells followers of many changes at once.
+-- name: RecordChanges :exec
+INSERT INTO changes (kind, object_id) SELECT unnest(@kinds::text[]), unnest(@object_ids::text[]);
 
 -- Snapshot returns what is visible to this statement, and what identifies this database among all others.
 -- name: Snapshot :one

@@ -1,31 +1,11 @@
 -- name: ListUsers :many
-SELECT u.user_id,
-       d.ids::text[] AS device_ids, d.type_ids::text[] AS device_type_ids,
-       m.group_ids::text[] AS group_ids, m.start_times::timestamptz[] AS start_times, m.expire_times::timestamptz[] AS expire_times
-FROM users u
-LEFT JOIN LATERAL (
-    SELECT array_agg(device_id) AS ids, array_agg(device_type_id) AS type_ids FROM devices WHERE devices.user_id = u.user_id) AS d ON true
-LEFT JOIN LATERAL (
-    SELECT array_agg(group_id) AS group_ids,
-           array_agg(coalesce(start_time, '0001-01-01 00:00:00+00')) AS start_times,
-           array_agg(coalesce(expire_time, '0001-01-01 00:00:00+00')) AS expire_times
-    FROM memberships WHERE memberships.user_id = u.user_id) AS m ON true
-WHERE u.user_id = ANY (@user_ids::text[]) ORDER BY u.user_id;
+SELECT user_id, device_ids, device_type_ids, group_ids, start_times, expire_times
+FROM users WHERE user_id = ANY (@user_ids::text[]) ORDER BY user_id;
 
 -- ListUsersAfter returns users in the order of their ids.
 -- name: ListUsersAfter :many
-SELECT u.user_id,
-       d.ids::text[] AS device_ids, d.type_ids::text[] AS device_type_ids,
-       m.group_ids::text[] AS group_ids, m.start_times::timestamptz[] AS start_times, m.expire_times::timestamptz[] AS expire_times
-FROM users u
-LEFT JOIN LATERAL (
-    SELECT array_agg(device_id) AS ids, array_agg(device_type_id) AS type_ids FROM devices WHERE devices.user_id = u.user_id) AS d ON true
-LEFT JOIN LATERAL (
-    SELECT array_agg(group_id) AS group_ids,
-           array_agg(coalesce(start_time, '0001-01-01 00:00:00+00')) AS start_times,
-           array_agg(coalesce(expire_time, '0001-01-01 00:00:00+00')) AS expire_times
-    FROM memberships WHERE memberships.user_id = u.user_id) AS m ON true
-WHERE u.user_id > @after::text ORDER BY u.user_id LIMIT @at_most;
+SELECT user_id, device_ids, device_type_ids, group_ids, start_times, expire_times
+FROM users WHERE user_id > @after::text ORDER BY user_id LIMIT @at_most;
 
 -- DeviceOwners returns who owns those of the devices that exist.
 -- name: DeviceOwners :many
@@ -52,9 +32,12 @@ WITH referrers AS (
 SELECT section::text AS section, object_id, referrer_id, total FROM ranked
 WHERE place <= 5 ORDER BY section, object_id, referrer_id LIMIT 100;
 
+-- PutUser writes what answers need of a user. The tables of devices and memberships must be made to say the same.
 -- name: PutUser :exec
-INSERT INTO users (user_id)
-VALUES (@user_id) ON CONFLICT DO NOTHING;
+INSERT INTO users (user_id, device_ids, device_type_ids, group_ids, start_times, expire_times)
+VALUES (@user_id, @device_ids, @device_type_ids, @group_ids, @start_times, @expire_times)
+ON CONFLICT (user_id) DO UPDATE SET (device_ids, device_type_ids, group_ids, start_times, expire_times) =
+    (excluded.device_ids, excluded.device_type_ids, excluded.group_ids, excluded.start_times, excluded.expire_times);
 
 -- name: DeleteUser :exec
 DELETE FROM users WHERE user_id = @user_id;

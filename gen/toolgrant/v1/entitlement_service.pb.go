@@ -33,7 +33,7 @@ const (
 	ToolView_TOOL_VIEW_UNSPECIFIED ToolView = 0
 	// What a list of tools shows.
 	ToolView_TOOL_VIEW_BASIC ToolView = 1
-	// Also prompt, config and functions: what a chat server hands to the model.
+	// Also prompt, config and functions, what a chat server hands to the model; and how quotas stand.
 	ToolView_TOOL_VIEW_FULL ToolView = 2
 )
 
@@ -329,7 +329,11 @@ type EffectiveTool struct {
 	Config *structpb.Struct `protobuf:"bytes,13,opt,name=config,proto3" json:"config,omitempty"`
 	// View FULL: the functions of the tool: one of a native or internal MCP tool; none are known yet of an
 	// external MCP tool.
-	Functions     []*ToolFunction `protobuf:"bytes,14,rep,name=functions,proto3" json:"functions,omitempty"`
+	Functions []*ToolFunction `protobuf:"bytes,14,rep,name=functions,proto3" json:"functions,omitempty"`
+	// View FULL of ResolveTools: how the rules of the tool and of its type stand for the user, by quota id. Where the
+	// counters cannot be reached, only the limits are told, with decided_by_outage. WatchTools tells none: they change
+	// with every call.
+	Quotas        []*QuotaState `protobuf:"bytes,15,rep,name=quotas,proto3" json:"quotas,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -458,6 +462,13 @@ func (x *EffectiveTool) GetConfig() *structpb.Struct {
 func (x *EffectiveTool) GetFunctions() []*ToolFunction {
 	if x != nil {
 		return x.Functions
+	}
+	return nil
+}
+
+func (x *EffectiveTool) GetQuotas() []*QuotaState {
+	if x != nil {
+		return x.Quotas
 	}
 	return nil
 }
@@ -1126,7 +1137,7 @@ var File_toolgrant_v1_entitlement_service_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_entitlement_service_proto_rawDesc = "" +
 	"\n" +
-	"&toolgrant/v1/entitlement_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1etoolgrant/v1/consistency.proto\x1a\x1etoolgrant/v1/explanation.proto\x1a\x18toolgrant/v1/rules.proto\x1a\x1atoolgrant/v1/surface.proto\x1a\x17toolgrant/v1/tool.proto\x1a\x1ctoolgrant/v1/tool_type.proto\x1a\x1btoolgrant/v1/withheld.proto\"\xb6\x02\n" +
+	"&toolgrant/v1/entitlement_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1etoolgrant/v1/consistency.proto\x1a\x1etoolgrant/v1/explanation.proto\x1a\x18toolgrant/v1/quota.proto\x1a\x18toolgrant/v1/rules.proto\x1a\x1atoolgrant/v1/surface.proto\x1a\x17toolgrant/v1/tool.proto\x1a\x1ctoolgrant/v1/tool_type.proto\x1a\x1btoolgrant/v1/withheld.proto\"\xb6\x02\n" +
 	"\x13ResolveToolsRequest\x12#\n" +
 	"\achat_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\x06chatId\x12#\n" +
@@ -1145,7 +1156,7 @@ const file_toolgrant_v1_entitlement_service_proto_rawDesc = "" +
 	"\fToolFunction\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12:\n" +
-	"\finput_schema\x18\x03 \x01(\v2\x17.google.protobuf.StructR\vinputSchema\"\xac\x04\n" +
+	"\finput_schema\x18\x03 \x01(\v2\x17.google.protobuf.StructR\vinputSchema\"\xde\x04\n" +
 	"\rEffectiveTool\x12\x17\n" +
 	"\atool_id\x18\x01 \x01(\tR\x06toolId\x12 \n" +
 	"\ftool_type_id\x18\x02 \x01(\tR\n" +
@@ -1163,7 +1174,8 @@ const file_toolgrant_v1_entitlement_service_proto_rawDesc = "" +
 	"\x13expires_after_turns\x18\v \x01(\x05H\x00R\x11expiresAfterTurns\x88\x01\x01\x12\x16\n" +
 	"\x06prompt\x18\f \x01(\tR\x06prompt\x12/\n" +
 	"\x06config\x18\r \x01(\v2\x17.google.protobuf.StructR\x06config\x128\n" +
-	"\tfunctions\x18\x0e \x03(\v2\x1a.toolgrant.v1.ToolFunctionR\tfunctionsB\x16\n" +
+	"\tfunctions\x18\x0e \x03(\v2\x1a.toolgrant.v1.ToolFunctionR\tfunctions\x120\n" +
+	"\x06quotas\x18\x0f \x03(\v2\x18.toolgrant.v1.QuotaStateR\x06quotasB\x16\n" +
 	"\x14_expires_after_turns\"\xfa\x01\n" +
 	"\x14ResolveToolsResponse\x121\n" +
 	"\x05tools\x18\x01 \x03(\v2\x1b.toolgrant.v1.EffectiveToolR\x05tools\x126\n" +
@@ -1273,9 +1285,10 @@ var file_toolgrant_v1_entitlement_service_proto_goTypes = []any{
 	(*structpb.Struct)(nil),      // 14: google.protobuf.Struct
 	(ToolRisk)(0),                // 15: toolgrant.v1.ToolRisk
 	(ToolSource)(0),              // 16: toolgrant.v1.ToolSource
-	(*WithheldTool)(nil),         // 17: toolgrant.v1.WithheldTool
-	(WithheldReason)(0),          // 18: toolgrant.v1.WithheldReason
-	(*ExplainStep)(nil),          // 19: toolgrant.v1.ExplainStep
+	(*QuotaState)(nil),           // 17: toolgrant.v1.QuotaState
+	(*WithheldTool)(nil),         // 18: toolgrant.v1.WithheldTool
+	(WithheldReason)(0),          // 19: toolgrant.v1.WithheldReason
+	(*ExplainStep)(nil),          // 20: toolgrant.v1.ExplainStep
 }
 var file_toolgrant_v1_entitlement_service_proto_depIdxs = []int32{
 	12, // 0: toolgrant.v1.ResolveToolsRequest.surface:type_name -> toolgrant.v1.Surface
@@ -1287,34 +1300,35 @@ var file_toolgrant_v1_entitlement_service_proto_depIdxs = []int32{
 	2,  // 6: toolgrant.v1.EffectiveTool.enabled_by:type_name -> toolgrant.v1.EnabledBy
 	14, // 7: toolgrant.v1.EffectiveTool.config:type_name -> google.protobuf.Struct
 	3,  // 8: toolgrant.v1.EffectiveTool.functions:type_name -> toolgrant.v1.ToolFunction
-	4,  // 9: toolgrant.v1.ResolveToolsResponse.tools:type_name -> toolgrant.v1.EffectiveTool
-	17, // 10: toolgrant.v1.ResolveToolsResponse.withheld:type_name -> toolgrant.v1.WithheldTool
-	12, // 11: toolgrant.v1.WatchToolsRequest.surface:type_name -> toolgrant.v1.Surface
-	13, // 12: toolgrant.v1.WatchToolsRequest.consistency:type_name -> toolgrant.v1.Consistency
-	0,  // 13: toolgrant.v1.WatchToolsRequest.view:type_name -> toolgrant.v1.ToolView
-	4,  // 14: toolgrant.v1.WatchToolsResponse.tools:type_name -> toolgrant.v1.EffectiveTool
-	17, // 15: toolgrant.v1.WatchToolsResponse.withheld:type_name -> toolgrant.v1.WithheldTool
-	12, // 16: toolgrant.v1.CheckToolRequest.surface:type_name -> toolgrant.v1.Surface
-	13, // 17: toolgrant.v1.CheckToolRequest.consistency:type_name -> toolgrant.v1.Consistency
-	18, // 18: toolgrant.v1.CheckToolResponse.reason:type_name -> toolgrant.v1.WithheldReason
-	12, // 19: toolgrant.v1.ExplainToolRequest.surface:type_name -> toolgrant.v1.Surface
-	13, // 20: toolgrant.v1.ExplainToolRequest.consistency:type_name -> toolgrant.v1.Consistency
-	18, // 21: toolgrant.v1.ExplainToolResponse.reason:type_name -> toolgrant.v1.WithheldReason
-	19, // 22: toolgrant.v1.ExplainToolResponse.steps:type_name -> toolgrant.v1.ExplainStep
-	17, // 23: toolgrant.v1.ExplainToolResponse.withheld:type_name -> toolgrant.v1.WithheldTool
-	1,  // 24: toolgrant.v1.EntitlementService.ResolveTools:input_type -> toolgrant.v1.ResolveToolsRequest
-	8,  // 25: toolgrant.v1.EntitlementService.CheckTool:input_type -> toolgrant.v1.CheckToolRequest
-	10, // 26: toolgrant.v1.EntitlementService.ExplainTool:input_type -> toolgrant.v1.ExplainToolRequest
-	6,  // 27: toolgrant.v1.EntitlementService.WatchTools:input_type -> toolgrant.v1.WatchToolsRequest
-	5,  // 28: toolgrant.v1.EntitlementService.ResolveTools:output_type -> toolgrant.v1.ResolveToolsResponse
-	9,  // 29: toolgrant.v1.EntitlementService.CheckTool:output_type -> toolgrant.v1.CheckToolResponse
-	11, // 30: toolgrant.v1.EntitlementService.ExplainTool:output_type -> toolgrant.v1.ExplainToolResponse
-	7,  // 31: toolgrant.v1.EntitlementService.WatchTools:output_type -> toolgrant.v1.WatchToolsResponse
-	28, // [28:32] is the sub-list for method output_type
-	24, // [24:28] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	17, // 9: toolgrant.v1.EffectiveTool.quotas:type_name -> toolgrant.v1.QuotaState
+	4,  // 10: toolgrant.v1.ResolveToolsResponse.tools:type_name -> toolgrant.v1.EffectiveTool
+	18, // 11: toolgrant.v1.ResolveToolsResponse.withheld:type_name -> toolgrant.v1.WithheldTool
+	12, // 12: toolgrant.v1.WatchToolsRequest.surface:type_name -> toolgrant.v1.Surface
+	13, // 13: toolgrant.v1.WatchToolsRequest.consistency:type_name -> toolgrant.v1.Consistency
+	0,  // 14: toolgrant.v1.WatchToolsRequest.view:type_name -> toolgrant.v1.ToolView
+	4,  // 15: toolgrant.v1.WatchToolsResponse.tools:type_name -> toolgrant.v1.EffectiveTool
+	18, // 16: toolgrant.v1.WatchToolsResponse.withheld:type_name -> toolgrant.v1.WithheldTool
+	12, // 17: toolgrant.v1.CheckToolRequest.surface:type_name -> toolgrant.v1.Surface
+	13, // 18: toolgrant.v1.CheckToolRequest.consistency:type_name -> toolgrant.v1.Consistency
+	19, // 19: toolgrant.v1.CheckToolResponse.reason:type_name -> toolgrant.v1.WithheldReason
+	12, // 20: toolgrant.v1.ExplainToolRequest.surface:type_name -> toolgrant.v1.Surface
+	13, // 21: toolgrant.v1.ExplainToolRequest.consistency:type_name -> toolgrant.v1.Consistency
+	19, // 22: toolgrant.v1.ExplainToolResponse.reason:type_name -> toolgrant.v1.WithheldReason
+	20, // 23: toolgrant.v1.ExplainToolResponse.steps:type_name -> toolgrant.v1.ExplainStep
+	18, // 24: toolgrant.v1.ExplainToolResponse.withheld:type_name -> toolgrant.v1.WithheldTool
+	1,  // 25: toolgrant.v1.EntitlementService.ResolveTools:input_type -> toolgrant.v1.ResolveToolsRequest
+	8,  // 26: toolgrant.v1.EntitlementService.CheckTool:input_type -> toolgrant.v1.CheckToolRequest
+	10, // 27: toolgrant.v1.EntitlementService.ExplainTool:input_type -> toolgrant.v1.ExplainToolRequest
+	6,  // 28: toolgrant.v1.EntitlementService.WatchTools:input_type -> toolgrant.v1.WatchToolsRequest
+	5,  // 29: toolgrant.v1.EntitlementService.ResolveTools:output_type -> toolgrant.v1.ResolveToolsResponse
+	9,  // 30: toolgrant.v1.EntitlementService.CheckTool:output_type -> toolgrant.v1.CheckToolResponse
+	11, // 31: toolgrant.v1.EntitlementService.ExplainTool:output_type -> toolgrant.v1.ExplainToolResponse
+	7,  // 32: toolgrant.v1.EntitlementService.WatchTools:output_type -> toolgrant.v1.WatchToolsResponse
+	29, // [29:33] is the sub-list for method output_type
+	25, // [25:29] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_toolgrant_v1_entitlement_service_proto_init() }
@@ -1324,6 +1338,7 @@ func file_toolgrant_v1_entitlement_service_proto_init() {
 	}
 	file_toolgrant_v1_consistency_proto_init()
 	file_toolgrant_v1_explanation_proto_init()
+	file_toolgrant_v1_quota_proto_init()
 	file_toolgrant_v1_rules_proto_init()
 	file_toolgrant_v1_surface_proto_init()
 	file_toolgrant_v1_tool_proto_init()

@@ -66,6 +66,9 @@ const (
 	ErrorReason_ERROR_REASON_OPERATION_SETTLED ErrorReason = 17
 	// UNAVAILABLE: the counters of quotas cannot be reached; try again.
 	ErrorReason_ERROR_REASON_COUNTERS_UNAVAILABLE ErrorReason = 18
+	// RESOURCE_EXHAUSTED: rules deny the operation; google.rpc.QuotaFailure says which, google.rpc.RetryInfo how long to
+	// wait. Without RetryInfo, waiting does not help: it asks for more than a limit.
+	ErrorReason_ERROR_REASON_QUOTA_EXCEEDED ErrorReason = 19
 	// FAILED_PRECONDITION: the call was reported before, with another outcome or cost.
 	ErrorReason_ERROR_REASON_CALL_REPORTED ErrorReason = 30
 	// FAILED_PRECONDITION: the approval was decided otherwise, or is over.
@@ -94,6 +97,7 @@ var (
 		16: "ERROR_REASON_TOO_LARGE",
 		17: "ERROR_REASON_OPERATION_SETTLED",
 		18: "ERROR_REASON_COUNTERS_UNAVAILABLE",
+		19: "ERROR_REASON_QUOTA_EXCEEDED",
 		30: "ERROR_REASON_CALL_REPORTED",
 		31: "ERROR_REASON_APPROVAL_DECIDED",
 	}
@@ -117,6 +121,7 @@ var (
 		"ERROR_REASON_TOO_LARGE":                    16,
 		"ERROR_REASON_OPERATION_SETTLED":            17,
 		"ERROR_REASON_COUNTERS_UNAVAILABLE":         18,
+		"ERROR_REASON_QUOTA_EXCEEDED":               19,
 		"ERROR_REASON_CALL_REPORTED":                30,
 		"ERROR_REASON_APPROVAL_DECIDED":             31,
 	}
@@ -153,7 +158,7 @@ var File_toolgrant_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x1ftoolgrant/v1/error_reason.proto\x12\ftoolgrant.v1*\xd1\x05\n" +
+	"\x1ftoolgrant/v1/error_reason.proto\x12\ftoolgrant.v1*\xf2\x05\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12\x1a\n" +
@@ -174,7 +179,8 @@ const file_toolgrant_v1_error_reason_proto_rawDesc = "" +
 	"\x15ERROR_REASON_INTERNAL\x10\x0f\x12\x1a\n" +
 	"\x16ERROR_REASON_TOO_LARGE\x10\x10\x12\"\n" +
 	"\x1eERROR_REASON_OPERATION_SETTLED\x10\x11\x12%\n" +
-	"!ERROR_REASON_COUNTERS_UNAVAILABLE\x10\x12\x12\x1e\n" +
+	"!ERROR_REASON_COUNTERS_UNAVAILABLE\x10\x12\x12\x1f\n" +
+	"\x1bERROR_REASON_QUOTA_EXCEEDED\x10\x13\x12\x1e\n" +
 	"\x1aERROR_REASON_CALL_REPORTED\x10\x1e\x12!\n" +
 	"\x1dERROR_REASON_APPROVAL_DECIDED\x10\x1fB=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 

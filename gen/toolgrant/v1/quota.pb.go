@@ -652,7 +652,7 @@ type QuotaState struct {
 	Scope QuotaScope `protobuf:"varint,2,opt,name=scope,proto3,enum=toolgrant.v1.QuotaScope" json:"scope,omitempty"`
 	// What it counts.
 	Unit QuotaUnit `protobuf:"varint,3,opt,name=unit,proto3,enum=toolgrant.v1.QuotaUnit" json:"unit,omitempty"`
-	// The limit, or the user's override of it.
+	// The limit, or the user's override of it. If decided_by_outage with LOCAL_SHARE, this server's share of it.
 	Limit int64 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
 	// Units charged in the window. More than the limit: the rest is debt, from calls that cost more than reserved.
 	Used int64 `protobuf:"varint,5,opt,name=used,proto3" json:"used,omitempty"`

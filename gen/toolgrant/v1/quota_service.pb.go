@@ -397,9 +397,7 @@ func (x *CommitQuotaResponse) GetRules() []*QuotaState {
 type ReleaseQuotaRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The operation that reserved.
-	OperationId string `protobuf:"bytes,1,opt,name=operation_id,json=operationId,proto3" json:"operation_id,omitempty"`
-	// The user.
-	UserId        string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	OperationId   string `protobuf:"bytes,1,opt,name=operation_id,json=operationId,proto3" json:"operation_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -437,13 +435,6 @@ func (*ReleaseQuotaRequest) Descriptor() ([]byte, []int) {
 func (x *ReleaseQuotaRequest) GetOperationId() string {
 	if x != nil {
 		return x.OperationId
-	}
-	return ""
-}
-
-func (x *ReleaseQuotaRequest) GetUserId() string {
-	if x != nil {
-		return x.UserId
 	}
 	return ""
 }
@@ -888,6 +879,234 @@ func (x *ResetQuotaUsageResponse) GetRule() *QuotaState {
 	return nil
 }
 
+// See the RPC.
+type ListQuotaHistoryRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Only this user's. Empty: all users'.
+	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// Only of this tool. Empty: of all tools.
+	ToolId string `protobuf:"bytes,2,opt,name=tool_id,json=toolId,proto3" json:"tool_id,omitempty"`
+	// The first day, in UTC, for example "2026-01-31". Empty: the first there is.
+	FirstDay string `protobuf:"bytes,3,opt,name=first_day,json=firstDay,proto3" json:"first_day,omitempty"`
+	// The last day, included. Empty: the last there is.
+	LastDay string `protobuf:"bytes,4,opt,name=last_day,json=lastDay,proto3" json:"last_day,omitempty"`
+	// How many at most. Default 100.
+	PageSize int32 `protobuf:"varint,5,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// next_page_token of the page before. Empty: the first page.
+	PageToken     string `protobuf:"bytes,6,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListQuotaHistoryRequest) Reset() {
+	*x = ListQuotaHistoryRequest{}
+	mi := &file_toolgrant_v1_quota_service_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListQuotaHistoryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListQuotaHistoryRequest) ProtoMessage() {}
+
+func (x *ListQuotaHistoryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgrant_v1_quota_service_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListQuotaHistoryRequest.ProtoReflect.Descriptor instead.
+func (*ListQuotaHistoryRequest) Descriptor() ([]byte, []int) {
+	return file_toolgrant_v1_quota_service_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ListQuotaHistoryRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *ListQuotaHistoryRequest) GetToolId() string {
+	if x != nil {
+		return x.ToolId
+	}
+	return ""
+}
+
+func (x *ListQuotaHistoryRequest) GetFirstDay() string {
+	if x != nil {
+		return x.FirstDay
+	}
+	return ""
+}
+
+func (x *ListQuotaHistoryRequest) GetLastDay() string {
+	if x != nil {
+		return x.LastDay
+	}
+	return ""
+}
+
+func (x *ListQuotaHistoryRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListQuotaHistoryRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// See the RPC.
+type ListQuotaHistoryResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By day, user and tool.
+	Usage []*QuotaUsage `protobuf:"bytes,1,rep,name=usage,proto3" json:"usage,omitempty"`
+	// Empty: this is the last page.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListQuotaHistoryResponse) Reset() {
+	*x = ListQuotaHistoryResponse{}
+	mi := &file_toolgrant_v1_quota_service_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListQuotaHistoryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListQuotaHistoryResponse) ProtoMessage() {}
+
+func (x *ListQuotaHistoryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgrant_v1_quota_service_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListQuotaHistoryResponse.ProtoReflect.Descriptor instead.
+func (*ListQuotaHistoryResponse) Descriptor() ([]byte, []int) {
+	return file_toolgrant_v1_quota_service_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ListQuotaHistoryResponse) GetUsage() []*QuotaUsage {
+	if x != nil {
+		return x.Usage
+	}
+	return nil
+}
+
+func (x *ListQuotaHistoryResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// What a user used of a tool on a day.
+type QuotaUsage struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The day, in UTC by the server's clock, for example "2026-01-31".
+	Day string `protobuf:"bytes,1,opt,name=day,proto3" json:"day,omitempty"`
+	// The user.
+	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// The tool.
+	ToolId string `protobuf:"bytes,3,opt,name=tool_id,json=toolId,proto3" json:"tool_id,omitempty"`
+	// Calls.
+	Calls int64 `protobuf:"varint,4,opt,name=calls,proto3" json:"calls,omitempty"`
+	// Tokens.
+	Tokens        int64 `protobuf:"varint,5,opt,name=tokens,proto3" json:"tokens,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuotaUsage) Reset() {
+	*x = QuotaUsage{}
+	mi := &file_toolgrant_v1_quota_service_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuotaUsage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuotaUsage) ProtoMessage() {}
+
+func (x *QuotaUsage) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgrant_v1_quota_service_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuotaUsage.ProtoReflect.Descriptor instead.
+func (*QuotaUsage) Descriptor() ([]byte, []int) {
+	return file_toolgrant_v1_quota_service_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *QuotaUsage) GetDay() string {
+	if x != nil {
+		return x.Day
+	}
+	return ""
+}
+
+func (x *QuotaUsage) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *QuotaUsage) GetToolId() string {
+	if x != nil {
+		return x.ToolId
+	}
+	return ""
+}
+
+func (x *QuotaUsage) GetCalls() int64 {
+	if x != nil {
+		return x.Calls
+	}
+	return 0
+}
+
+func (x *QuotaUsage) GetTokens() int64 {
+	if x != nil {
+		return x.Tokens
+	}
+	return 0
+}
+
 var File_toolgrant_v1_quota_service_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_quota_service_proto_rawDesc = "" +
@@ -930,12 +1149,10 @@ const file_toolgrant_v1_quota_service_proto_rawDesc = "" +
 	"\"\b\x18\x80\x94\xeb\xdc\x03(\x00H\x00R\x06tokens\x88\x01\x01B\t\n" +
 	"\a_tokens\"E\n" +
 	"\x13CommitQuotaResponse\x12.\n" +
-	"\x05rules\x18\x01 \x03(\v2\x18.toolgrant.v1.QuotaStateR\x05rules\"i\n" +
+	"\x05rules\x18\x01 \x03(\v2\x18.toolgrant.v1.QuotaStateR\x05rules\"D\n" +
 	"\x13ReleaseQuotaRequest\x12-\n" +
 	"\foperation_id\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\voperationId\x12#\n" +
-	"\auser_id\x18\x02 \x01(\tB\n" +
-	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\x06userId\"F\n" +
+	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\voperationId\"F\n" +
 	"\x14ReleaseQuotaResponse\x12.\n" +
 	"\x05rules\x18\x01 \x03(\v2\x18.toolgrant.v1.QuotaStateR\x05rules\"l\n" +
 	"\x14GetQuotaUsageRequest\x12#\n" +
@@ -970,7 +1187,30 @@ const file_toolgrant_v1_quota_service_proto_rawDesc = "" +
 	"\x06reason\x18\x04 \x01(\tB\r\xbaH\n" +
 	"r\b\xc0\xb2\x8f\x04\x01(\x80\bR\x06reason\"G\n" +
 	"\x17ResetQuotaUsageResponse\x12,\n" +
-	"\x04rule\x18\x01 \x01(\v2\x18.toolgrant.v1.QuotaStateR\x04rule2\xa7\x05\n" +
+	"\x04rule\x18\x01 \x01(\v2\x18.toolgrant.v1.QuotaStateR\x04rule\"\x85\x02\n" +
+	"\x17ListQuotaHistoryRequest\x12&\n" +
+	"\auser_id\x18\x01 \x01(\tB\r\xbaH\n" +
+	"\xd8\x01\x01r\x05\xa8\xb2\x8f\x04\x01R\x06userId\x12&\n" +
+	"\atool_id\x18\x02 \x01(\tB\r\xbaH\n" +
+	"\xd8\x01\x01r\x05\xa8\xb2\x8f\x04\x01R\x06toolId\x12$\n" +
+	"\tfirst_day\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18\n" +
+	"R\bfirstDay\x12\"\n" +
+	"\blast_day\x18\x04 \x01(\tB\a\xbaH\x04r\x02\x18\n" +
+	"R\alastDay\x12'\n" +
+	"\tpage_size\x18\x05 \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
+	"\n" +
+	"page_token\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\tpageToken\"r\n" +
+	"\x18ListQuotaHistoryResponse\x12.\n" +
+	"\x05usage\x18\x01 \x03(\v2\x18.toolgrant.v1.QuotaUsageR\x05usage\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"~\n" +
+	"\n" +
+	"QuotaUsage\x12\x10\n" +
+	"\x03day\x18\x01 \x01(\tR\x03day\x12\x17\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x17\n" +
+	"\atool_id\x18\x03 \x01(\tR\x06toolId\x12\x14\n" +
+	"\x05calls\x18\x04 \x01(\x03R\x05calls\x12\x16\n" +
+	"\x06tokens\x18\x05 \x01(\x03R\x06tokens2\x8f\x06\n" +
 	"\fQuotaService\x12Z\n" +
 	"\fConsumeQuota\x12!.toolgrant.v1.ConsumeQuotaRequest\x1a\".toolgrant.v1.ConsumeQuotaResponse\"\x03\x90\x02\x02\x12Z\n" +
 	"\fReserveQuota\x12!.toolgrant.v1.ReserveQuotaRequest\x1a\".toolgrant.v1.ReserveQuotaResponse\"\x03\x90\x02\x02\x12W\n" +
@@ -978,7 +1218,8 @@ const file_toolgrant_v1_quota_service_proto_rawDesc = "" +
 	"\fReleaseQuota\x12!.toolgrant.v1.ReleaseQuotaRequest\x1a\".toolgrant.v1.ReleaseQuotaResponse\"\x03\x90\x02\x02\x12]\n" +
 	"\rGetQuotaUsage\x12\".toolgrant.v1.GetQuotaUsageRequest\x1a#.toolgrant.v1.GetQuotaUsageResponse\"\x03\x90\x02\x01\x12f\n" +
 	"\x10SetQuotaOverride\x12%.toolgrant.v1.SetQuotaOverrideRequest\x1a&.toolgrant.v1.SetQuotaOverrideResponse\"\x03\x90\x02\x02\x12c\n" +
-	"\x0fResetQuotaUsage\x12$.toolgrant.v1.ResetQuotaUsageRequest\x1a%.toolgrant.v1.ResetQuotaUsageResponse\"\x03\x90\x02\x02B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
+	"\x0fResetQuotaUsage\x12$.toolgrant.v1.ResetQuotaUsageRequest\x1a%.toolgrant.v1.ResetQuotaUsageResponse\"\x03\x90\x02\x02\x12f\n" +
+	"\x10ListQuotaHistory\x12%.toolgrant.v1.ListQuotaHistoryRequest\x1a&.toolgrant.v1.ListQuotaHistoryResponse\"\x03\x90\x02\x01B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 
 var (
 	file_toolgrant_v1_quota_service_proto_rawDescOnce sync.Once
@@ -992,7 +1233,7 @@ func file_toolgrant_v1_quota_service_proto_rawDescGZIP() []byte {
 	return file_toolgrant_v1_quota_service_proto_rawDescData
 }
 
-var file_toolgrant_v1_quota_service_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_toolgrant_v1_quota_service_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_toolgrant_v1_quota_service_proto_goTypes = []any{
 	(*ConsumeQuotaRequest)(nil),      // 0: toolgrant.v1.ConsumeQuotaRequest
 	(*ConsumeQuotaResponse)(nil),     // 1: toolgrant.v1.ConsumeQuotaResponse
@@ -1009,40 +1250,46 @@ var file_toolgrant_v1_quota_service_proto_goTypes = []any{
 	(*SetQuotaOverrideResponse)(nil), // 12: toolgrant.v1.SetQuotaOverrideResponse
 	(*ResetQuotaUsageRequest)(nil),   // 13: toolgrant.v1.ResetQuotaUsageRequest
 	(*ResetQuotaUsageResponse)(nil),  // 14: toolgrant.v1.ResetQuotaUsageResponse
-	(*QuotaState)(nil),               // 15: toolgrant.v1.QuotaState
-	(*durationpb.Duration)(nil),      // 16: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),    // 17: google.protobuf.Timestamp
+	(*ListQuotaHistoryRequest)(nil),  // 15: toolgrant.v1.ListQuotaHistoryRequest
+	(*ListQuotaHistoryResponse)(nil), // 16: toolgrant.v1.ListQuotaHistoryResponse
+	(*QuotaUsage)(nil),               // 17: toolgrant.v1.QuotaUsage
+	(*QuotaState)(nil),               // 18: toolgrant.v1.QuotaState
+	(*durationpb.Duration)(nil),      // 19: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),    // 20: google.protobuf.Timestamp
 }
 var file_toolgrant_v1_quota_service_proto_depIdxs = []int32{
-	15, // 0: toolgrant.v1.ConsumeQuotaResponse.rules:type_name -> toolgrant.v1.QuotaState
-	16, // 1: toolgrant.v1.ReserveQuotaRequest.lease:type_name -> google.protobuf.Duration
-	15, // 2: toolgrant.v1.ReserveQuotaResponse.rules:type_name -> toolgrant.v1.QuotaState
-	17, // 3: toolgrant.v1.ReserveQuotaResponse.expire_time:type_name -> google.protobuf.Timestamp
-	15, // 4: toolgrant.v1.CommitQuotaResponse.rules:type_name -> toolgrant.v1.QuotaState
-	15, // 5: toolgrant.v1.ReleaseQuotaResponse.rules:type_name -> toolgrant.v1.QuotaState
+	18, // 0: toolgrant.v1.ConsumeQuotaResponse.rules:type_name -> toolgrant.v1.QuotaState
+	19, // 1: toolgrant.v1.ReserveQuotaRequest.lease:type_name -> google.protobuf.Duration
+	18, // 2: toolgrant.v1.ReserveQuotaResponse.rules:type_name -> toolgrant.v1.QuotaState
+	20, // 3: toolgrant.v1.ReserveQuotaResponse.expire_time:type_name -> google.protobuf.Timestamp
+	18, // 4: toolgrant.v1.CommitQuotaResponse.rules:type_name -> toolgrant.v1.QuotaState
+	18, // 5: toolgrant.v1.ReleaseQuotaResponse.rules:type_name -> toolgrant.v1.QuotaState
 	10, // 6: toolgrant.v1.GetQuotaUsageResponse.tools:type_name -> toolgrant.v1.ToolQuotas
-	15, // 7: toolgrant.v1.ToolQuotas.rules:type_name -> toolgrant.v1.QuotaState
-	17, // 8: toolgrant.v1.SetQuotaOverrideRequest.expire_time:type_name -> google.protobuf.Timestamp
-	15, // 9: toolgrant.v1.ResetQuotaUsageResponse.rule:type_name -> toolgrant.v1.QuotaState
-	0,  // 10: toolgrant.v1.QuotaService.ConsumeQuota:input_type -> toolgrant.v1.ConsumeQuotaRequest
-	2,  // 11: toolgrant.v1.QuotaService.ReserveQuota:input_type -> toolgrant.v1.ReserveQuotaRequest
-	4,  // 12: toolgrant.v1.QuotaService.CommitQuota:input_type -> toolgrant.v1.CommitQuotaRequest
-	6,  // 13: toolgrant.v1.QuotaService.ReleaseQuota:input_type -> toolgrant.v1.ReleaseQuotaRequest
-	8,  // 14: toolgrant.v1.QuotaService.GetQuotaUsage:input_type -> toolgrant.v1.GetQuotaUsageRequest
-	11, // 15: toolgrant.v1.QuotaService.SetQuotaOverride:input_type -> toolgrant.v1.SetQuotaOverrideRequest
-	13, // 16: toolgrant.v1.QuotaService.ResetQuotaUsage:input_type -> toolgrant.v1.ResetQuotaUsageRequest
-	1,  // 17: toolgrant.v1.QuotaService.ConsumeQuota:output_type -> toolgrant.v1.ConsumeQuotaResponse
-	3,  // 18: toolgrant.v1.QuotaService.ReserveQuota:output_type -> toolgrant.v1.ReserveQuotaResponse
-	5,  // 19: toolgrant.v1.QuotaService.CommitQuota:output_type -> toolgrant.v1.CommitQuotaResponse
-	7,  // 20: toolgrant.v1.QuotaService.ReleaseQuota:output_type -> toolgrant.v1.ReleaseQuotaResponse
-	9,  // 21: toolgrant.v1.QuotaService.GetQuotaUsage:output_type -> toolgrant.v1.GetQuotaUsageResponse
-	12, // 22: toolgrant.v1.QuotaService.SetQuotaOverride:output_type -> toolgrant.v1.SetQuotaOverrideResponse
-	14, // 23: toolgrant.v1.QuotaService.ResetQuotaUsage:output_type -> toolgrant.v1.ResetQuotaUsageResponse
-	17, // [17:24] is the sub-list for method output_type
-	10, // [10:17] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	18, // 7: toolgrant.v1.ToolQuotas.rules:type_name -> toolgrant.v1.QuotaState
+	20, // 8: toolgrant.v1.SetQuotaOverrideRequest.expire_time:type_name -> google.protobuf.Timestamp
+	18, // 9: toolgrant.v1.ResetQuotaUsageResponse.rule:type_name -> toolgrant.v1.QuotaState
+	17, // 10: toolgrant.v1.ListQuotaHistoryResponse.usage:type_name -> toolgrant.v1.QuotaUsage
+	0,  // 11: toolgrant.v1.QuotaService.ConsumeQuota:input_type -> toolgrant.v1.ConsumeQuotaRequest
+	2,  // 12: toolgrant.v1.QuotaService.ReserveQuota:input_type -> toolgrant.v1.ReserveQuotaRequest
+	4,  // 13: toolgrant.v1.QuotaService.CommitQuota:input_type -> toolgrant.v1.CommitQuotaRequest
+	6,  // 14: toolgrant.v1.QuotaService.ReleaseQuota:input_type -> toolgrant.v1.ReleaseQuotaRequest
+	8,  // 15: toolgrant.v1.QuotaService.GetQuotaUsage:input_type -> toolgrant.v1.GetQuotaUsageRequest
+	11, // 16: toolgrant.v1.QuotaService.SetQuotaOverride:input_type -> toolgrant.v1.SetQuotaOverrideRequest
+	13, // 17: toolgrant.v1.QuotaService.ResetQuotaUsage:input_type -> toolgrant.v1.ResetQuotaUsageRequest
+	15, // 18: toolgrant.v1.QuotaService.ListQuotaHistory:input_type -> toolgrant.v1.ListQuotaHistoryRequest
+	1,  // 19: toolgrant.v1.QuotaService.ConsumeQuota:output_type -> toolgrant.v1.ConsumeQuotaResponse
+	3,  // 20: toolgrant.v1.QuotaService.ReserveQuota:output_type -> toolgrant.v1.ReserveQuotaResponse
+	5,  // 21: toolgrant.v1.QuotaService.CommitQuota:output_type -> toolgrant.v1.CommitQuotaResponse
+	7,  // 22: toolgrant.v1.QuotaService.ReleaseQuota:output_type -> toolgrant.v1.ReleaseQuotaResponse
+	9,  // 23: toolgrant.v1.QuotaService.GetQuotaUsage:output_type -> toolgrant.v1.GetQuotaUsageResponse
+	12, // 24: toolgrant.v1.QuotaService.SetQuotaOverride:output_type -> toolgrant.v1.SetQuotaOverrideResponse
+	14, // 25: toolgrant.v1.QuotaService.ResetQuotaUsage:output_type -> toolgrant.v1.ResetQuotaUsageResponse
+	16, // 26: toolgrant.v1.QuotaService.ListQuotaHistory:output_type -> toolgrant.v1.ListQuotaHistoryResponse
+	19, // [19:27] is the sub-list for method output_type
+	11, // [11:19] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_toolgrant_v1_quota_service_proto_init() }
@@ -1062,7 +1309,7 @@ func file_toolgrant_v1_quota_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_toolgrant_v1_quota_service_proto_rawDesc), len(file_toolgrant_v1_quota_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   15,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -28,6 +28,7 @@ const (
 	QuotaService_GetQuotaUsage_FullMethodName    = "/toolgrant.v1.QuotaService/GetQuotaUsage"
 	QuotaService_SetQuotaOverride_FullMethodName = "/toolgrant.v1.QuotaService/SetQuotaOverride"
 	QuotaService_ResetQuotaUsage_FullMethodName  = "/toolgrant.v1.QuotaService/ResetQuotaUsage"
+	QuotaService_ListQuotaHistory_FullMethodName = "/toolgrant.v1.QuotaService/ListQuotaHistory"
 )
 
 // QuotaServiceClient is the client API for QuotaService service.
@@ -41,7 +42,9 @@ const (
 // wait. A denied request charges nothing anywhere. UNAVAILABLE: the counters cannot be reached, and a rule's
 // on_outage is DENY. NOT_FOUND: the user or the tool does not exist (another user's private tool does not exist
 // for this one). Every write names an operation and can be repeated: the first answer is given again and nothing
-// is charged twice. An operation is remembered for a day after it was settled.
+// is charged twice. An operation is remembered for a day after it was settled: by all servers if it has USER rules, or
+// reserves of SYSTEM rules; else by the server that decided it, as long as there is room, and only there can it be
+// settled. The same holds for what an outage decided. A tool without rules admits everything, and nothing is written.
 type QuotaServiceClient interface {
 	// Takes a known cost.
 	ConsumeQuota(ctx context.Context, in *ConsumeQuotaRequest, opts ...grpc.CallOption) (*ConsumeQuotaResponse, error)
@@ -57,8 +60,12 @@ type QuotaServiceClient interface {
 	GetQuotaUsage(ctx context.Context, in *GetQuotaUsageRequest, opts ...grpc.CallOption) (*GetQuotaUsageResponse, error)
 	// Sets one user's own limit of a USER rule, for a time.
 	SetQuotaOverride(ctx context.Context, in *SetQuotaOverrideRequest, opts ...grpc.CallOption) (*SetQuotaOverrideResponse, error)
-	// Forgets what a user has used of a rule. It is written down who did so and why.
+	// Forgets what a user has used of a rule. It is written down for good, with the reason and what was used before.
 	ResetQuotaUsage(ctx context.Context, in *ResetQuotaUsageRequest, opts ...grpc.CallOption) (*ResetQuotaUsageResponse, error)
+	// Lists what was used, by day, user and tool: calls and tokens that were consumed or committed, whatever the rules,
+	// and by tools that have none. It is at most about a second behind, or as long as the database was away. Users and
+	// tools that were deleted stay in it. A server that is killed may lose what was used in its last second.
+	ListQuotaHistory(ctx context.Context, in *ListQuotaHistoryRequest, opts ...grpc.CallOption) (*ListQuotaHistoryResponse, error)
 }
 
 type quotaServiceClient struct {
@@ -139,6 +146,16 @@ func (c *quotaServiceClient) ResetQuotaUsage(ctx context.Context, in *ResetQuota
 	return out, nil
 }
 
+func (c *quotaServiceClient) ListQuotaHistory(ctx context.Context, in *ListQuotaHistoryRequest, opts ...grpc.CallOption) (*ListQuotaHistoryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListQuotaHistoryResponse)
+	err := c.cc.Invoke(ctx, QuotaService_ListQuotaHistory_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // QuotaServiceServer is the server API for QuotaService service.
 // All implementations must embed UnimplementedQuotaServiceServer
 // for forward compatibility.
@@ -150,7 +167,9 @@ func (c *quotaServiceClient) ResetQuotaUsage(ctx context.Context, in *ResetQuota
 // wait. A denied request charges nothing anywhere. UNAVAILABLE: the counters cannot be reached, and a rule's
 // on_outage is DENY. NOT_FOUND: the user or the tool does not exist (another user's private tool does not exist
 // for this one). Every write names an operation and can be repeated: the first answer is given again and nothing
-// is charged twice. An operation is remembered for a day after it was settled.
+// is charged twice. An operation is remembered for a day after it was settled: by all servers if it has USER rules, or
+// reserves of SYSTEM rules; else by the server that decided it, as long as there is room, and only there can it be
+// settled. The same holds for what an outage decided. A tool without rules admits everything, and nothing is written.
 type QuotaServiceServer interface {
 	// Takes a known cost.
 	ConsumeQuota(context.Context, *ConsumeQuotaRequest) (*ConsumeQuotaResponse, error)
@@ -166,8 +185,12 @@ type QuotaServiceServer interface {
 	GetQuotaUsage(context.Context, *GetQuotaUsageRequest) (*GetQuotaUsageResponse, error)
 	// Sets one user's own limit of a USER rule, for a time.
 	SetQuotaOverride(context.Context, *SetQuotaOverrideRequest) (*SetQuotaOverrideResponse, error)
-	// Forgets what a user has used of a rule. It is written down who did so and why.
+	// Forgets what a user has used of a rule. It is written down for good, with the reason and what was used before.
 	ResetQuotaUsage(context.Context, *ResetQuotaUsageRequest) (*ResetQuotaUsageResponse, error)
+	// Lists what was used, by day, user and tool: calls and tokens that were consumed or committed, whatever the rules,
+	// and by tools that have none. It is at most about a second behind, or as long as the database was away. Users and
+	// tools that were deleted stay in it. A server that is killed may lose what was used in its last second.
+	ListQuotaHistory(context.Context, *ListQuotaHistoryRequest) (*ListQuotaHistoryResponse, error)
 	mustEmbedUnimplementedQuotaServiceServer()
 }
 
@@ -198,6 +221,9 @@ func (UnimplementedQuotaServiceServer) SetQuotaOverride(context.Context, *SetQuo
 }
 func (UnimplementedQuotaServiceServer) ResetQuotaUsage(context.Context, *ResetQuotaUsageRequest) (*ResetQuotaUsageResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ResetQuotaUsage not implemented")
+}
+func (UnimplementedQuotaServiceServer) ListQuotaHistory(context.Context, *ListQuotaHistoryRequest) (*ListQuotaHistoryResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListQuotaHistory not implemented")
 }
 func (UnimplementedQuotaServiceServer) mustEmbedUnimplementedQuotaServiceServer() {}
 func (UnimplementedQuotaServiceServer) testEmbeddedByValue()                      {}
@@ -346,6 +372,24 @@ func _QuotaService_ResetQuotaUsage_Handler(srv interface{}, ctx context.Context,
 	return interceptor(ctx, in, info, handler)
 }
 
+func _QuotaService_ListQuotaHistory_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListQuotaHistoryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(QuotaServiceServer).ListQuotaHistory(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: QuotaService_ListQuotaHistory_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(QuotaServiceServer).ListQuotaHistory(ctx, req.(*ListQuotaHistoryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // QuotaService_ServiceDesc is the grpc.ServiceDesc for QuotaService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -380,6 +424,10 @@ var QuotaService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ResetQuotaUsage",
 			Handler:    _QuotaService_ResetQuotaUsage_Handler,
+		},
+		{
+			MethodName: "ListQuotaHistory",
+			Handler:    _QuotaService_ListQuotaHistory_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

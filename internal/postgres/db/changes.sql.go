@@ -17,6 +17,7 @@ WITH later AS MATERIALIZED (
     (SELECT kind, object_id FROM changes WHERE xid = ANY (($3::text[])::xid8[]) ORDER BY xid LIMIT $2)
 )
 SELECT pg_current_snapshot()::text AS snapshot,
+       coalesce(pg_current_xact_id_if_assigned()::text, '')::text AS xid,
        (SELECT version FROM catalog_head)::bigint AS catalog_version,
        (SELECT xid FROM changes_horizon)::text AS horizon,
        (SELECT count(*) FROM later)::int AS rows_read,
@@ -31,6 +32,7 @@ type ChangesSinceParams struct {
 
 type ChangesSinceRow struct {
 	Snapshot       string
+	Xid            string
 	CatalogVersion int64
 	Horizon        string
 	RowsRead       int32
@@ -40,12 +42,14 @@ type ChangesSinceRow struct {
 // ChangesSince returns what was changed by the transactions that this statement sees and an earlier snapshot
 // did not: those from its xmax on, and those that were in progress then. Whatever order transactions commit
 // in, each is told exactly once by a chain of such statements, each since the snapshot of the one before.
-// Each branch reads at_most rows; if as many were read, there may be more.
+// Each branch reads at_most rows; if as many were read, there may be more. xid is this transaction's own, if it has
+// one: the snapshot shows what it wrote so far, and nothing of what it writes later.
 func (q *Queries) ChangesSince(ctx context.Context, db DBTX, arg ChangesSinceParams) (ChangesSinceRow, error) {
 	row := db.QueryRow(ctx, changesSince, arg.Xmax, arg.AtMost, arg.InProgress)
 	var i ChangesSinceRow
 	err := row.Scan(
 		&i.Snapshot,
+		&i.Xid,
 		&i.CatalogVersion,
 		&i.Horizon,
 		&i.RowsRead,

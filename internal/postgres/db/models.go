@@ -8,6 +8,22 @@ import (
 	"time"
 )
 
+// Who administered what, and why; append-only.
+type AuditEntry struct {
+	SequenceNumber int64
+	CreateTime     time.Time
+	Actor          string
+	Action         string
+	Kind           string
+	ObjectID       string
+	UserID         *string
+	ChangedFields  []string
+	Before         []byte
+	After          []byte
+	Reason         string
+	RequestID      string
+}
+
 // LLM personas.
 type Avatar struct {
 	AvatarID string
@@ -164,12 +180,58 @@ type Quota struct {
 	WarnAt          float64
 }
 
+// Counters of rules over an hour or more, as they last stood in Redis, which may lose them.
+type QuotaCounter struct {
+	// u:<user>, or s:<rule> where all users count together.
+	Subject string
+	QuotaID string
+	// What is counted, and over what time.
+	Shape string
+	// Grows with every change.
+	Version int64
+	// Fields of the hash in Redis and their values, without what is held.
+	Content    string
+	ExpireTime time.Time
+}
+
+// Calls and tokens that were admitted and not given back, by day, user and tool.
+type QuotaHistory struct {
+	Day    time.Time
+	UserID string
+	ToolID string
+	Calls  int64
+	Tokens int64
+}
+
+// How far each node's batches have been added to the history.
+type QuotaHistoryNode struct {
+	NodeID     string
+	Batch      int64
+	UpdateTime time.Time
+}
+
 // Limits of single users, until expire_time; without one, for good.
 type QuotaOverride struct {
 	UserID     string
 	QuotaID    string
 	QuotaLimit int64
 	ExpireTime *time.Time
+}
+
+// Requests to forget what a user has used of a quota, and why; append-only.
+type QuotaReset struct {
+	RequestID  string
+	UserID     string
+	QuotaID    string
+	Reason     string
+	Used       int64
+	CreateTime time.Time
+}
+
+// Resets that were carried out; append-only.
+type QuotaResetsDone struct {
+	RequestID  string
+	CreateTime time.Time
 }
 
 // Tool types with a configuration and a prompt: the unit of control.
@@ -216,4 +278,11 @@ type ToolType struct {
 // Who may own devices, private tools and chats.
 type User struct {
 	UserID string
+	// Of devices, and their types in device_type_ids.
+	DeviceIds     []string
+	DeviceTypeIds []string
+	// Of memberships, and when they start and expire; the year 1: never.
+	GroupIds    []string
+	StartTimes  []time.Time
+	ExpireTimes []time.Time
 }

@@ -7,6 +7,7 @@ package db
 
 import (
 	"context"
+	"time"
 )
 
 const dropQuotas = `-- name: DropQuotas :exec
@@ -24,6 +25,70 @@ type DropQuotasParams struct {
 func (q *Queries) DropQuotas(ctx context.Context, db DBTX, arg DropQuotasParams) error {
 	_, err := db.Exec(ctx, dropQuotas, arg.ToolIds, arg.ToolTypeIds, arg.Kept)
 	return err
+}
+
+const keepQuotaCounters = `-- name: KeepQuotaCounters :exec
+INSERT INTO quota_counters AS q (subject, quota_id, shape, version, content, expire_time)
+SELECT unnest($1::text[]), unnest($2::text[]), unnest($3::text[]), unnest($4::bigint[]),
+    unnest($5::text[]), unnest($6::timestamptz[])
+ORDER BY 1, 2, 3
+ON CONFLICT (subject, quota_id, shape) DO UPDATE SET (version, content, expire_time) =
+    (excluded.version, excluded.content, excluded.expire_time)
+WHERE excluded.version > q.version
+`
+
+type KeepQuotaCountersParams struct {
+	Subjects    []string
+	QuotaIds    []string
+	Shapes      []string
+	Versions    []int64
+	Contents    []string
+	ExpireTimes []time.Time
+}
+
+// KeepQuotaCounters writes counters, each of the arrays' places being one, except where a newer version is. In order,
+// so that two of them don't wait for each other.
+func (q *Queries) KeepQuotaCounters(ctx context.Context, db DBTX, arg KeepQuotaCountersParams) error {
+	_, err := db.Exec(ctx, keepQuotaCounters,
+		arg.Subjects,
+		arg.QuotaIds,
+		arg.Shapes,
+		arg.Versions,
+		arg.Contents,
+		arg.ExpireTimes,
+	)
+	return err
+}
+
+const keptQuotaCounters = `-- name: KeptQuotaCounters :many
+SELECT subject, quota_id, shape, version, content, expire_time FROM quota_counters WHERE subject = $1 ORDER BY quota_id, shape
+`
+
+func (q *Queries) KeptQuotaCounters(ctx context.Context, db DBTX, subject string) ([]QuotaCounter, error) {
+	rows, err := db.Query(ctx, keptQuotaCounters, subject)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []QuotaCounter
+	for rows.Next() {
+		var i QuotaCounter
+		if err := rows.Scan(
+			&i.Subject,
+			&i.QuotaID,
+			&i.Shape,
+			&i.Version,
+			&i.Content,
+			&i.ExpireTime,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const listToolQuotas = `-- name: ListToolQuotas :many
@@ -114,6 +179,15 @@ func (q *Queries) ListToolTypeQuotas(ctx context.Context, db DBTX, arg ListToolT
 		return nil, err
 	}
 	return items, nil
+}
+
+const pruneQuotaCounters = `-- name: PruneQuotaCounters :exec
+DELETE FROM quota_counters WHERE expire_time < $1
+`
+
+func (q *Queries) PruneQuotaCounters(ctx context.Context, db DBTX, before time.Time) error {
+	_, err := db.Exec(ctx, pruneQuotaCounters, before)
+	return err
 }
 
 const putQuota = `-- name: PutQuota :exec

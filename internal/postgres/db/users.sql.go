@@ -105,38 +105,19 @@ func (q *Queries) DeviceOwners(ctx context.Context, db DBTX, deviceIds []string)
 }
 
 const listUsers = `-- name: ListUsers :many
-SELECT u.user_id,
-       d.ids::text[] AS device_ids, d.type_ids::text[] AS device_type_ids,
-       m.group_ids::text[] AS group_ids, m.start_times::timestamptz[] AS start_times, m.expire_times::timestamptz[] AS expire_times
-FROM users u
-LEFT JOIN LATERAL (
-    SELECT array_agg(device_id) AS ids, array_agg(device_type_id) AS type_ids FROM devices WHERE devices.user_id = u.user_id) AS d ON true
-LEFT JOIN LATERAL (
-    SELECT array_agg(group_id) AS group_ids,
-           array_agg(coalesce(start_time, '0001-01-01 00:00:00+00')) AS start_times,
-           array_agg(coalesce(expire_time, '0001-01-01 00:00:00+00')) AS expire_times
-    FROM memberships WHERE memberships.user_id = u.user_id) AS m ON true
-WHERE u.user_id = ANY ($1::text[]) ORDER BY u.user_id
+SELECT user_id, device_ids, device_type_ids, group_ids, start_times, expire_times
+FROM users WHERE user_id = ANY ($1::text[]) ORDER BY user_id
 `
 
-type ListUsersRow struct {
-	UserID        string
-	DeviceIds     []string
-	DeviceTypeIds []string
-	GroupIds      []string
-	StartTimes    []time.Time
-	ExpireTimes   []time.Time
-}
-
-func (q *Queries) ListUsers(ctx context.Context, db DBTX, userIds []string) ([]ListUsersRow, error) {
+func (q *Queries) ListUsers(ctx context.Context, db DBTX, userIds []string) ([]User, error) {
 	rows, err := db.Query(ctx, listUsers, userIds)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ListUsersRow
+	var items []User
 	for rows.Next() {
-		var i ListUsersRow
+		var i User
 		if err := rows.Scan(
 			&i.UserID,
 			&i.DeviceIds,
@@ -156,18 +137,8 @@ func (q *Queries) ListUsers(ctx context.Context, db DBTX, userIds []string) ([]L
 }
 
 const listUsersAfter = `-- name: ListUsersAfter :many
-SELECT u.user_id,
-       d.ids::text[] AS device_ids, d.type_ids::text[] AS device_type_ids,
-       m.group_ids::text[] AS group_ids, m.start_times::timestamptz[] AS start_times, m.expire_times::timestamptz[] AS expire_times
-FROM users u
-LEFT JOIN LATERAL (
-    SELECT array_agg(device_id) AS ids, array_agg(device_type_id) AS type_ids FROM devices WHERE devices.user_id = u.user_id) AS d ON true
-LEFT JOIN LATERAL (
-    SELECT array_agg(group_id) AS group_ids,
-           array_agg(coalesce(start_time, '0001-01-01 00:00:00+00')) AS start_times,
-           array_agg(coalesce(expire_time, '0001-01-01 00:00:00+00')) AS expire_times
-    FROM memberships WHERE memberships.user_id = u.user_id) AS m ON true
-WHERE u.user_id > $1::text ORDER BY u.user_id LIMIT $2
+SELECT user_id, device_ids, device_type_ids, group_ids, start_times, expire_times
+FROM users WHERE user_id > $1::text ORDER BY user_id LIMIT $2
 `
 
 type ListUsersAfterParams struct {
@@ -175,25 +146,16 @@ type ListUsersAfterParams struct {
 	AtMost int32
 }
 
-type ListUsersAfterRow struct {
-	UserID        string
-	DeviceIds     []string
-	DeviceTypeIds []string
-	GroupIds      []string
-	StartTimes    []time.Time
-	ExpireTimes   []time.Time
-}
-
 // ListUsersAfter returns users in the order of their ids.
-func (q *Queries) ListUsersAfter(ctx context.Context, db DBTX, arg ListUsersAfterParams) ([]ListUsersAfterRow, error) {
+func (q *Queries) ListUsersAfter(ctx context.Context, db DBTX, arg ListUsersAfterParams) ([]User, error) {
 	rows, err := db.Query(ctx, listUsersAfter, arg.After, arg.AtMost)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ListUsersAfterRow
+	var items []User
 	for rows.Next() {
-		var i ListUsersAfterRow
+		var i User
 		if err := rows.Scan(
 			&i.UserID,
 			&i.DeviceIds,
@@ -213,12 +175,31 @@ func (q *Queries) ListUsersAfter(ctx context.Context, db DBTX, arg ListUsersAfte
 }
 
 const putUser = `-- name: PutUser :exec
-INSERT INTO users (user_id)
-VALUES ($1) ON CONFLICT DO NOTHING
+INSERT INTO users (user_id, device_ids, device_type_ids, group_ids, start_times, expire_times)
+VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (user_id) DO UPDATE SET (device_ids, device_type_ids, group_ids, start_times, expire_times) =
+    (excluded.device_ids, excluded.device_type_ids, excluded.group_ids, excluded.start_times, excluded.expire_times)
 `
 
-func (q *Queries) PutUser(ctx context.Context, db DBTX, userID string) error {
-	_, err := db.Exec(ctx, putUser, userID)
+type PutUserParams struct {
+	UserID        string
+	DeviceIds     []string
+	DeviceTypeIds []string
+	GroupIds      []string
+	StartTimes    []time.Time
+	ExpireTimes   []time.Time
+}
+
+// PutUser writes what answers need of a user. The tables of devices and memberships must be made to say the same.
+func (q *Queries) PutUser(ctx context.Context, db DBTX, arg PutUserParams) error {
+	_, err := db.Exec(ctx, putUser,
+		arg.UserID,
+		arg.DeviceIds,
+		arg.DeviceTypeIds,
+		arg.GroupIds,
+		arg.StartTimes,
+		arg.ExpireTimes,
+	)
 	return err
 }
 

@@ -47,7 +47,7 @@ function make.b()
 			if not lease then break end
 			bucket.advance(b, lease.at * 1000)
 			held, after = held - lease.units, lease.at
-			if c.keep then bucket.charge(b, lease.units) end
+			if lease.kept then bucket.charge(b, lease.units) end
 		end
 		return after
 	end

@@ -2,6 +2,10 @@
 
 local kinds = {} -- that were made
 
+-- kept tells of a lease that it is charged when it runs out. So is a slice, whose holder's name begins with #,
+-- whatever the rule says: it may have been spent.
+local function kept(c, lease) return c.keep or string.find(lease, ' #', 1, true) ~= nil end
+
 -- settleAbandoned gives back or charges what nobody settled, as it would have been when its lease ran out.
 local function settleAbandoned(c)
 	if c.held == 0 then return end
@@ -15,7 +19,7 @@ local function settleAbandoned(c)
 	for i = 1, #over, 2 do
 		local units = number(string.match(over[i], '^%d+'))
 		c.held = max(0, c.held - units)
-		if c.keep then c.w.charge(c, units, number(over[i + 1])) end
+		if kept(c, over[i]) then c.w.charge(c, units, number(over[i + 1])) end
 	end
 	c.over, c.changed = #over / 2, true
 end
@@ -32,6 +36,7 @@ local function rule(i)
 		shadow = ARGV[a + 4] == '1',
 		keep = ARGV[a + 5] == '1', -- an abandoned reservation is charged
 		w1 = number(ARGV[a + 6]), w2 = number(ARGV[a + 7]), w3 = number(ARGV[a + 8]), w4 = number(ARGV[a + 9]),
+		version = versions[i], -- if it is archived, as the eleventh says
 	}
 	c.w = kinds[c.kind] or make[c.kind]()
 	kinds[c.kind] = c.w
@@ -58,10 +63,14 @@ end
 local function save(c)
 	if c.over then redis.call('ZREMRANGEBYRANK', c.leases, 0, c.over - 1) end
 	c.over, c.changed = nil, false
-	if c.held == 0 and c.used == 0 then
-		redis.call('DEL', c.key, c.leases)
-		return
+	local empty = c.held == 0 and c.used == 0
+	if empty then redis.call('DEL', c.key, c.leases) end
+	if c.version then
+		dirty, c.version = true, max(us, c.version + 1)
+		redis.call('HSET', c.key, 'v', c.version, 'm', master)
+		if empty then redis.call('PEXPIREAT', c.key, ms + IDLE) end -- the archive shall know that it is
 	end
+	if empty then return end
 	local ends = c.w.save(c)
 	if not ends then return end -- as it is
 	if c.held > 0 then
@@ -79,12 +88,12 @@ local function wait(c)
 	local leases = c.held > 0 and redis.call('ZRANGE', c.leases, 0, 99, 'WITHSCORES') or {}
 	local ends = {}
 	for i = 1, #leases, 2 do
-		ends[#ends + 1] = {at = number(leases[i + 1]), units = number(string.match(leases[i], '^%d+'))}
+		ends[#ends + 1] = {at = number(leases[i + 1]), units = number(string.match(leases[i], '^%d+')), kept = kept(c, leases[i])}
 	end
 	if c.w.wait then return c.w.wait(c, ends) - ms end
 	local over, events, after = c.used + c.held + c.units - c.limit, c.w.returns(c), ms
 	for _, lease in ipairs(ends) do
-		if c.keep then lease.at = c.w.back(c, lease.at) end
+		if lease.kept then lease.at = c.w.back(c, lease.at) end
 		events[#events + 1] = lease
 	end
 	table.sort(events, function(a, b) return a.at < b.at end)
@@ -95,7 +104,7 @@ local function wait(c)
 	return after - ms
 end
 
--- states are the answers' part about rules: five numbers of each.
+-- states are the answers' part about rules: five numbers of each, and a 1 if the archive should be told.
 local function states(all, answer)
 	for _, c in ipairs(all) do
 		local n = #answer
@@ -103,5 +112,6 @@ local function states(all, answer)
 		answer[n + 3] = c.used > 0 and c.w.reset(c) or 0
 		answer[n + 4], answer[n + 5] = c.denied and 1 or 0, c.denied and wait(c) or 0
 	end
+	if dirty then answer[#answer + 1] = 1 end
 	return answer
 end

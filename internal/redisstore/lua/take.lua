@@ -7,7 +7,7 @@ local fingerprint, lease, remember, id = ARGV[1], number(ARGV[2]), number(ARGV[3
 local before = redis.call('GET', KEYS[1])
 local ends
 if before then
-	local _, content, expire = string.match(before, '^(%a) (%S+) (%d+)')
+	local content, expire = string.match(before, '^%a (%S+) ?(%d*)')
 	if content ~= fingerprint then return {3} end
 	ends = number(expire)
 end
@@ -42,6 +42,7 @@ for _, c in ipairs(all) do
 	end
 	if c.changed then save(c) end
 end
-local state = lease > 0 and 'H' or 'T'
-redis.call('SET', KEYS[1], state .. ' ' .. fingerprint .. string.format(' %.0f 0 ', ends) .. ARGV[5], 'PX', lease + remember)
+local record = 'T ' .. fingerprint
+if lease > 0 then record = 'H ' .. fingerprint .. string.format(' %.0f 0 ', ends) .. ARGV[5] end
+redis.call('SET', KEYS[1], record, 'PX', lease + remember)
 return states(all, {1, ends})

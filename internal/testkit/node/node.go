@@ -10,11 +10,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/toolgrant/toolgrant/internal/grpcserver"
 	"github.com/toolgrant/toolgrant/internal/postgres"
+	"github.com/toolgrant/toolgrant/internal/quota"
+	"github.com/toolgrant/toolgrant/internal/redisstore"
 	"github.com/toolgrant/toolgrant/internal/replica"
 	"github.com/toolgrant/toolgrant/internal/testkit"
 )
@@ -31,6 +35,10 @@ type Options struct {
 	// StoreOptions and ServerOptions are those of the store and of the gRPC server.
 	StoreOptions  []postgres.Option
 	ServerOptions []grpc.ServerOption
+	// Redis is the address of the counters of quotas. Default: an empty one in this process.
+	Redis string
+	// Gate changes how the node decides about quotas.
+	Gate func(*quota.GateOptions)
 	// Forgetful nodes do not look at once for what they wrote themselves.
 	Forgetful bool
 }
@@ -39,10 +47,33 @@ type Options struct {
 type Node struct {
 	Store   *postgres.Store
 	Replica *replica.Replica
+	Server  *grpc.Server
 	Address string
 	Conn    *grpc.ClientConn
 	// Stop ends the node before the test does, without a farewell to those who are connected.
 	Stop func()
+}
+
+// quotaTimeout is long enough for a busy machine.
+const quotaTimeout = 2 * time.Second
+
+// historyTimeout is how long a node that ends tries to write down what was used.
+const historyTimeout = 5 * time.Second
+
+// counters opens a Redis; empty: one in this process.
+func counters(t testing.TB, url string) redis.UniversalClient {
+	t.Helper()
+	if url == "" {
+		private := miniredis.RunT(t)
+		private.ClockTTL(true)
+		url = "redis://" + private.Addr() + "/0"
+	}
+	client, err := redisstore.Open(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
 }
 
 // Start serves a database on a loopback port.
@@ -76,7 +107,21 @@ func Start(t testing.TB, url string, o Options) *Node {
 	if !o.Forgetful {
 		store.OnCommit(func(ctx context.Context) { _ = memory.CatchUp(ctx) })
 	}
-	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Logger: logger, Answers: grpcserver.NewAnswers(cacheBytes),
+	ledger := redisstore.NewLedger(counters(t, o.Redis), store.Database(), quotaTimeout)
+	leased := redisstore.NewSlices(ledger)
+	t.Cleanup(func() { leased.Close(context.WithoutCancel(ctx)) })
+	gate := quota.GateOptions{Ledger: ledger, Slices: leased}
+	if o.Gate != nil {
+		o.Gate(&gate)
+	}
+	history := quota.NewHistory(store, logger)
+	t.Cleanup(func() {
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), historyTimeout)
+		defer cancel()
+		_ = history.Close(limit)
+	})
+	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Gate: quota.NewGate(gate), Resets: store, History: history, Logger: logger,
+		Answers:            grpcserver.NewAnswers(cacheBytes),
 		CheckpointInterval: o.CheckpointInterval, ServerOptions: o.ServerOptions, Now: o.Now})
 	listener, err := net.Listen("tcp", o.Address)
 	if err != nil {
@@ -97,5 +142,5 @@ func Start(t testing.TB, url string, o Options) *Node {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	return &Node{Store: store, Replica: memory, Address: listener.Addr().String(), Conn: conn, Stop: stopAll}
+	return &Node{Store: store, Replica: memory, Server: server, Address: listener.Addr().String(), Conn: conn, Stop: stopAll}
 }

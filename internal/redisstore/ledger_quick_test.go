@@ -1,0 +1,51 @@
+package redisstore
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/toolgrant/toolgrant/internal/quota"
+	"github.com/toolgrant/toolgrant/internal/testkit"
+)
+
+// What quick.lua decides, the other text would decide alike: two ledgers, one without it, live through the same.
+func TestLedgerQuickDecidesAlike(t *testing.T) {
+	quick, slow := onRedis(t), onRedis(t)
+	slow.scripts = newScripts(strings.Replace(toldTheTime(), text("quick"), "", 1))
+	slow.set(quick.now)
+	quick.consume("first", 1, limited("r", quota.UnitCalls, 1, fixed(time.Minute)))
+	if n, err := quick.client.Exists(testkit.Context(t), quick.prefix+"{u:u}:c:r:cs60000").Result(); err != nil || n != 1 {
+		t.Fatalf("%d counters, %v", n, err)
+	}
+	if held, err := quick.client.HExists(testkit.Context(t), quick.prefix+"{u:u}:c:r:cs60000", "h").Result(); err != nil || held {
+		t.Fatalf("it was not quick: %v", err)
+	}
+	rules := []quota.Limited{limited("minute", quota.UnitCalls, 9, fixed(time.Minute)), limited("day", quota.UnitTokens, 400, daily("")),
+		limited("hour", quota.UnitTokens, 200, fixed(time.Hour)), limited("month", quota.UnitCalls, 1000, quota.Window{
+			Calendar: &quota.Calendar{Period: quota.PeriodMonth, Zone: "Europe/Berlin"}})}
+	rules[2].Shadow = true
+	count := 0
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 40).Draw(t, "operations")
+		for range n {
+			count++
+			chosen := rapid.SliceOfNDistinct(rapid.SampledFrom(rules), 1, 4, func(r quota.Limited) string { return string(r.ID) }).Draw(t, "rules")
+			o := operation(numbered("o", count), rapid.Int64Range(0, 4).Draw(t, "calls"), 0, chosen...)
+			if rapid.IntRange(0, 9).Draw(t, "reserves") == 0 {
+				o.Lease = 20 * time.Second
+			}
+			for range rapid.IntRange(1, 2).Draw(t, "times") {
+				if a, b := quick.mustTake(o), slow.mustTake(o); !reflect.DeepEqual(a, b) {
+					t.Fatalf("%+v\nquick: %+v\nslow:  %+v", o, a, b)
+				}
+			}
+			wait := rapid.SampledFrom([]time.Duration{0, 10 * time.Millisecond, 500 * time.Millisecond, 20 * time.Second, 5 * time.Minute, 5 * time.Hour}).Draw(t, "wait")
+			quick.advance(wait)
+			slow.set(quick.now)
+		}
+	})
+}
