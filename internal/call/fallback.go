@@ -55,11 +55,12 @@ func FallbackCycle(tool id.Tool, fallbacks func(id.Tool) []id.Tool) []id.Tool {
 	return nil
 }
 
-// fallback are the tools of a chain that could be used now, and their functions: effective, healthy, and not riskier
-// than the call, unless a person approved that. A tool that cannot be used does not end the chain.
+// fallback are the tools of a chain that could be used now, and their functions: effective, with all that they require,
+// healthy, and not riskier than the call, unless a person approved that. A tool that cannot be used does not end the
+// chain.
 func (f *Facts) fallback(r *Request, c *candidate) (tools []id.Tool, functions []string) {
 	for _, n := range c.compiled(f.Index).fallback {
-		if !f.Answer.Effective.Test(n) || !f.healthy(n) {
+		if !f.Answer.Effective.Test(n) || !f.ready(r, n) || !f.healthy(n) {
 			continue
 		}
 		if fit := f.fit(r, n, c.function); len(fit) > 0 {

@@ -121,8 +121,25 @@ func (q *requirement) lacks() (english, chinese string) {
 	return q.check.lacks(q.argument)
 }
 
+// admits tells whether a provider is one of those that a tool is for; none: all.
+func admits(only []string, provider string) bool { return len(only) == 0 || slices.Contains(only, provider) }
+
+// ready tells whether all that a tool requires is there.
+func (f *Facts) ready(r *Request, number uint) bool {
+	requires := f.Index.compiled[number].requires
+	for i := range requires {
+		if !requires[i].holds(f, r) {
+			return false
+		}
+	}
+	return admits(f.Index.tools.Tool(number).Capability.ProviderConstraints, r.Provider)
+}
+
 // precondition refuses what requires something that is not there. It names all that is missing.
 func precondition(f *Facts, r *Request, c *candidate, a *Answer) bool {
+	if f.ready(r, c.number) {
+		return true
+	}
 	t := c.tool(f.Index)
 	var english, chinese []string
 	var retry time.Duration
@@ -137,12 +154,9 @@ func precondition(f *Facts, r *Request, c *candidate, a *Answer) bool {
 			retry = max(retry, f.condition(Subject{Server: server}).RetryAfter)
 		}
 	}
-	if only := t.Capability.ProviderConstraints; len(only) > 0 && !slices.Contains(only, r.Provider) {
+	if only := t.Capability.ProviderConstraints; !admits(only, r.Provider) {
 		english = append(english, "a model of "+strings.Join(only, " or "))
 		chinese = append(chinese, strings.Join(only, "或")+"的模型")
-	}
-	if len(english) == 0 {
-		return true
 	}
 	a.refuse(ReasonPreconditionFailed, title(t, "en")+" needs what is not there: "+strings.Join(english, "; ")+".",
 		title(t, "zh")+"缺少所需条件："+strings.Join(chinese, "；")+"。")

@@ -116,6 +116,7 @@ func harmless(f *Facts, r *Request, c *candidate, a *Answer) bool {
 	}
 	a.refuse(ReasonApprovalRequired, english+" can do harm, so a person must approve the call.", chinese+"可能造成损害，因此必须由人批准此调用。")
 	a.Decision, a.Next.Approve = NeedsApproval, true
+	a.Fallback, _ = f.fallback(r, c)
 	if asked != nil && asked.State == ApprovalPending && !asked.expiredAt(f.Now) {
 		a.Approval = asked.ID
 	}
