@@ -122,7 +122,9 @@ func (q *requirement) lacks() (english, chinese string) {
 }
 
 // admits tells whether a provider is one of those that a tool is for; none: all.
-func admits(only []string, provider string) bool { return len(only) == 0 || slices.Contains(only, provider) }
+func admits(only []string, provider string) bool {
+	return len(only) == 0 || slices.Contains(only, provider)
+}
 
 // ready tells whether all that a tool requires is there.
 func (f *Facts) ready(r *Request, number uint) bool {

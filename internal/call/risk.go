@@ -1,6 +1,7 @@
 package call
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/toolgrant/toolgrant/internal/catalog"
@@ -46,6 +47,10 @@ type Approval struct {
 
 func (p *Approval) expiredAt(now time.Time) bool { return !p.Expire.IsZero() && !now.Before(p.Expire) }
 
+func (p *Approval) pendingAt(now time.Time) bool {
+	return p.State == ApprovalPending && !p.expiredAt(now)
+}
+
 // askedBy tells whether the approval was asked for by the call.
 func (p *Approval) askedBy(r *Request) bool { return p.Call == r.Call && p.Chat == r.Chat }
 
@@ -75,7 +80,7 @@ func (f *Facts) approvals(r *Request, tool id.Tool, function string) (asked, gra
 		if p.User != f.User || p.Tool != tool || p.Function != function {
 			continue
 		}
-		if p.askedBy(r) && (asked == nil || asked.State != ApprovalDenied) {
+		if p.askedBy(r) && (asked == nil || f.before(p, asked)) {
 			asked = p
 		}
 		if p.covers(r, f.Now) && (grant == nil || p.ID < grant.ID) {
@@ -83,6 +88,20 @@ func (f *Facts) approvals(r *Request, tool id.Tool, function string) (asked, gra
 		}
 	}
 	return asked, grant
+}
+
+// before orders what one call asked for: what was denied, then what still waits, then the rest.
+func (f *Facts) before(a, b *Approval) bool {
+	rank := func(p *Approval) int {
+		switch {
+		case p.State == ApprovalDenied:
+			return 0
+		case p.pendingAt(f.Now):
+			return 1
+		}
+		return 2
+	}
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.ID, b.ID)) < 0
 }
 
 // harmless refuses what is too risky. LOW runs once it is enabled. MEDIUM must have been enabled by somebody, in the
@@ -117,7 +136,7 @@ func harmless(f *Facts, r *Request, c *candidate, a *Answer) bool {
 	a.refuse(ReasonApprovalRequired, english+" can do harm, so a person must approve the call.", chinese+"可能造成损害，因此必须由人批准此调用。")
 	a.Decision, a.Next.Approve = NeedsApproval, true
 	a.Fallback, _ = f.fallback(r, c)
-	if asked != nil && asked.State == ApprovalPending && !asked.expiredAt(f.Now) {
+	if asked != nil && asked.pendingAt(f.Now) {
 		a.Approval = asked.ID
 	}
 	return false

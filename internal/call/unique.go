@@ -3,6 +3,7 @@ package call
 import (
 	"crypto/sha256"
 	"encoding/base32"
+	"strconv"
 	"strings"
 )
 
@@ -25,10 +26,10 @@ func UniqueName(tool, function string) string {
 		return tool + separator + function
 	}
 	const digestLength, room = 12, maxUniqueName - 12 - len("_") - len(separator)
-	sum := sha256.Sum256([]byte(tool + "\x00" + function))
+	sum := sha256.Sum256([]byte(strconv.Itoa(len(tool)) + ":" + tool + function))
 	digest := strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:digestLength])
 	head, tail := sayable(tool), sayable(function)
-	head = head[:min(len(head), max(room/2, room-len(tail)))]
+	head = strings.TrimRight(head[:min(len(head), max(room/2, room-len(tail)))], "_")
 	tail = tail[:min(len(tail), room-len(head))]
 	return head + "_" + digest + separator + tail
 }
