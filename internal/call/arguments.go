@@ -15,7 +15,7 @@ type Fault = jsonschema.Fault
 const (
 	MaxArgumentBytes  = 1 << 20 // as JSON, roughly
 	MaxArgumentDepth  = 100     // the whole counts as 1
-	MaxArgumentValues = 100_000
+	MaxArgumentValues = 20_000
 	maxFaults         = 16
 )
 

@@ -6,7 +6,7 @@
 //	effective.go     whether the model is given that tool
 //	precondition.go  whether what the tool requires is there
 //	arguments.go     whether the arguments satisfy the function's schema
-//	risk.go          whether so risky a call was enabled and approved
+//	risk.go          whether so risky a call was enabled, and, in approval.go, approved
 //	health.go        whether the tool and its server work
 //
 // Quotas come last. They are counted elsewhere, so the caller takes them after an ALLOW. An Index is what is

@@ -29,32 +29,6 @@ func (x *Index) chain(number uint) []uint {
 	return chain
 }
 
-// FallbackCycle finds a chain of fallbacks that leads from a tool back to itself, the tool first and last; nil: none
-// does. Writes refuse those.
-func FallbackCycle(tool id.Tool, fallbacks func(id.Tool) []id.Tool) []id.Tool {
-	from, queue := map[id.Tool]id.Tool{}, []id.Tool{tool}
-	for len(queue) > 0 {
-		at := queue[0]
-		queue = queue[1:]
-		for _, next := range fallbacks(at) {
-			if next == tool {
-				cycle := []id.Tool{tool}
-				for ; at != tool; at = from[at] {
-					cycle = append(cycle, at)
-				}
-				cycle = append(cycle, tool)
-				slices.Reverse(cycle)
-				return cycle
-			}
-			if _, seen := from[next]; !seen {
-				from[next] = at
-				queue = append(queue, next)
-			}
-		}
-	}
-	return nil
-}
-
 // fallback are the tools of a chain that could be used now, and their functions: effective, with all that they require,
 // healthy, and not riskier than the call, unless a person approved that. A tool that cannot be used does not end the
 // chain.

@@ -1,7 +1,6 @@
 package call
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -15,110 +14,69 @@ type Deployment struct {
 	Network, FilesystemRead, FilesystemWrite bool
 }
 
-// check is a kind of precondition.
+// check decides one kind of precondition.
 type check struct {
-	// prefix of the precondition, the rest of which is the argument; or the whole of it, without an argument.
-	prefix   string
-	argument func(string) bool // tells what may stand there; nil: nothing
-	holds    func(f *Facts, r *Request, argument string) bool
+	holds func(f *Facts, r *Request, name string) bool
 	// lacks words what is missing, in English and in Chinese.
-	lacks func(argument string) (english, chinese string)
+	lacks func(name string) (english, chinese string)
 }
 
-// checks is the registry: what a tool may require.
-var checks = []check{
-	{"model.", id.Valid,
+// checks is the registry: how each kind of precondition is decided. catalog.ParseRequirement knows the same kinds, and
+// writes refuse what it does not know.
+var checks = map[catalog.RequirementKind]check{
+	catalog.RequireModel: {
 		func(_ *Facts, r *Request, name string) bool { return slices.Contains(r.ModelCapabilities, name) },
 		func(name string) (string, string) {
-			return "a model that can do " + name, "能够" + name + "的模型"
+			return "a model that can do " + name, "具备 " + name + " 能力的模型"
 		}},
-	{"provider.", id.Valid,
+	catalog.RequireProvider: {
 		func(_ *Facts, r *Request, name string) bool { return slices.Contains(r.ProviderCapabilities, name) },
 		func(name string) (string, string) {
-			return "a model provider that supports " + name, "支持" + name + "的模型提供方"
+			return "a model provider that supports " + name, "支持 " + name + " 的模型提供方"
 		}},
-	{"mcp.server=", id.Valid,
-		func(f *Facts, _ *Request, server string) bool {
-			return f.Index.servers[id.MCPServer(server)] != nil && f.condition(Subject{Server: id.MCPServer(server)}).State != Open
+	catalog.RequireServer: {
+		func(f *Facts, _ *Request, name string) bool {
+			server := id.MCPServer(name)
+			return f.Index.servers[server] != nil && f.condition(Subject{Server: server}).State != Open
 		},
-		func(server string) (string, string) {
-			return "the MCP server " + server + " to be reachable", "MCP 服务器 " + server + " 可以访问"
+		func(name string) (string, string) {
+			return "the MCP server " + name + " to be reachable", "MCP 服务器 " + name + " 可以访问"
 		}},
-	{"permission=", id.Valid,
+	catalog.RequirePermission: {
 		func(f *Facts, _ *Request, name string) bool { return f.Answer.Availability.Permits(name) },
 		func(name string) (string, string) { return "the permission " + name, "权限 " + name }},
-	{"network", nil,
+	catalog.RequireNetwork: {
 		func(f *Facts, _ *Request, _ string) bool { return f.Deployment.Network },
 		func(string) (string, string) { return "access to the network", "网络访问" }},
-	{"filesystem.read", nil,
+	catalog.RequireFilesystemRead: {
 		func(f *Facts, _ *Request, _ string) bool { return f.Deployment.FilesystemRead },
 		func(string) (string, string) { return "leave to read files", "读取文件的许可" }},
-	{"filesystem.write", nil,
+	catalog.RequireFilesystemWrite: {
 		func(f *Facts, _ *Request, _ string) bool { return f.Deployment.FilesystemWrite },
 		func(string) (string, string) { return "leave to write files", "写入文件的许可" }},
 }
 
-// parseRequirement finds the check that a precondition names.
-func parseRequirement(name string) (*check, string, bool) {
-	for i := range checks {
-		c := &checks[i]
-		switch argument, ok := strings.CutPrefix(name, c.prefix); {
-		case ok && c.argument == nil && argument == "":
-			return c, "", true
-		case ok && c.argument != nil && c.argument(argument):
-			return c, argument, true
-		}
-	}
-	return nil, "", false
-}
-
-// Check tells what is wrong with the name of a precondition; nil: nothing. Writes refuse what it refuses.
-func Check(name string) error {
-	if _, _, ok := parseRequirement(name); ok {
-		return nil
-	}
-	var known []string
-	for _, c := range checks {
-		if c.argument != nil {
-			known = append(known, c.prefix+"NAME")
-		} else {
-			known = append(known, c.prefix)
-		}
-	}
-	return fmt.Errorf("no such precondition %q; there are: %s", name, strings.Join(known, ", "))
-}
-
-// RequiredServer is the MCP server that a precondition names, if it names one.
-func RequiredServer(name string) (id.MCPServer, bool) {
-	server, ok := strings.CutPrefix(name, "mcp.server=")
-	return id.MCPServer(server), ok
-}
-
-// requirement is a precondition of a tool, compiled.
+// requirement is a precondition of a tool, with the check that decides it.
 type requirement struct {
-	check    *check // nil: unknown, so it never holds
-	argument string
-	name     string
+	catalog.Requirement
+	check
 }
 
+// compileRequirements finds the checks of a tool's preconditions. One that nobody knows never holds.
 func compileRequirements(t *catalog.Tool) []requirement {
 	var compiled []requirement
-	for _, name := range t.Capability.Requires {
-		c, argument, _ := parseRequirement(name)
-		compiled = append(compiled, requirement{c, argument, name})
+	for _, text := range t.Capability.Requires {
+		parsed, err := catalog.ParseRequirement(text)
+		known, ok := checks[parsed.Kind]
+		if err != nil || !ok {
+			known = check{
+				func(*Facts, *Request, string) bool { return false },
+				func(string) (string, string) { return text, text },
+			}
+		}
+		compiled = append(compiled, requirement{parsed, known})
 	}
 	return compiled
-}
-
-func (q *requirement) holds(f *Facts, r *Request) bool {
-	return q.check != nil && q.check.holds(f, r, q.argument)
-}
-
-func (q *requirement) lacks() (english, chinese string) {
-	if q.check == nil {
-		return q.name, q.name
-	}
-	return q.check.lacks(q.argument)
 }
 
 // admits tells whether a provider is one of those that a tool is for; none: all.
@@ -130,7 +88,7 @@ func admits(only []string, provider string) bool {
 func (f *Facts) ready(r *Request, number uint) bool {
 	requires := f.Index.compiled[number].requires
 	for i := range requires {
-		if !requires[i].holds(f, r) {
+		if q := &requires[i]; !q.holds(f, r, q.Name) {
 			return false
 		}
 	}
@@ -147,18 +105,18 @@ func precondition(f *Facts, r *Request, c *candidate, a *Answer) bool {
 	var retry time.Duration
 	for i := range c.compiled(f.Index).requires {
 		q := &c.compiled(f.Index).requires[i]
-		if q.holds(f, r) {
+		if q.holds(f, r, q.Name) {
 			continue
 		}
-		en, zh := q.lacks()
+		en, zh := q.lacks(q.Name)
 		english, chinese = append(english, en), append(chinese, zh)
-		if server, ok := RequiredServer(q.name); ok {
-			retry = max(retry, f.condition(Subject{Server: server}).RetryAfter)
+		if q.Kind == catalog.RequireServer {
+			retry = max(retry, f.condition(Subject{Server: id.MCPServer(q.Name)}).RetryAfter)
 		}
 	}
 	if only := t.Capability.ProviderConstraints; !admits(only, r.Provider) {
 		english = append(english, "a model of "+strings.Join(only, " or "))
-		chinese = append(chinese, strings.Join(only, "或")+"的模型")
+		chinese = append(chinese, strings.Join(only, " 或 ")+" 的模型")
 	}
 	a.refuse(ReasonPreconditionFailed, title(t, "en")+" needs what is not there: "+strings.Join(english, "; ")+".",
 		title(t, "zh")+"缺少所需条件："+strings.Join(chinese, "；")+"。")

@@ -46,7 +46,7 @@ func draw(t *rapid.T) *sample {
 		s.servers = append(s.servers, server)
 		external := catalog.ToolType{ID: id.ToolType(server.ID), Source: catalog.SourceExternalMCP, MCPServer: server.ID}
 		for _, name := range functions {
-			if rapid.Bool().Draw(t, "has the function") {
+			if !sometimes("lacks the function") {
 				external.Functions = append(external.Functions, catalog.Function{Name: name, Declared: rapid.SampledFrom(risks).Draw(t, "declared")})
 			}
 		}
@@ -66,10 +66,10 @@ func draw(t *rapid.T) *sample {
 			tool.Capability.Requires = []string{"network"}
 		}
 		tool.Capability.Fallback = rapid.SliceOfNDistinct(rapid.SampledFrom(tools), 0, 2, rapid.ID).Draw(t, "fallback")
-		if rapid.Bool().Draw(t, "offered") && tool.Owner == "" {
+		if !sometimes("not offered") && tool.Owner == "" {
 			offered.Tools = append(offered.Tools, name)
 		}
-		if rapid.Bool().Draw(t, "enabled") && tool.Owner != "other" {
+		if !sometimes("not enabled") && tool.Owner != "other" {
 			s.log = append(s.log, enable.Entry{Sequence: int32(len(s.log) + 1), Tool: name, Action: enable.ActionEnable})
 		}
 		d.Tools = append(d.Tools, tool)
@@ -88,11 +88,11 @@ func draw(t *rapid.T) *sample {
 		}
 	}
 	names := slices.Clone(functions)
-	for _, tool := range d.Tools {
-		names = append(names, call.UniqueName(tool.Name, "a"))
+	if i := slices.IndexFunc(d.Tools, func(t catalog.Tool) bool { return strings.HasPrefix(string(t.Type), "s") }); i >= 0 {
+		names = append(names, call.UniqueName(d.Tools[i].Name, "a"))
 	}
 	s.request = call.Request{Call: "call", Chat: "chat", Function: rapid.SampledFrom(names).Draw(t, "function"),
-		Source: rapid.SampledFrom([]string{"", "native", "s0", "s1", "nowhere"}).Draw(t, "source")}
+		Source: rapid.SampledFrom([]string{"", "", "", "native", "native", "s0", "s1", "nowhere"}).Draw(t, "source")}
 	return s
 }
 

@@ -72,9 +72,10 @@ func source(f *Facts, r *Request, a *Answer) (*candidate, bool) {
 	if candidates = prefer(x, candidates, a); len(candidates) == 1 {
 		return &candidates[0], true
 	}
-	names := list(x, candidates)
-	a.Trace = append(a.Trace, "Nothing tells which is meant: "+names+".")
-	a.refuse(ReasonAmbiguousFunction, "Several tools have the function "+quoted(r.Function)+": "+names+".", "多个工具都有函数"+quoted(r.Function)+"："+names+"。")
+	a.Trace = append(a.Trace, "Nothing tells which is meant: "+list(x, candidates)+".")
+	english, chinese := titles(x, candidates)
+	a.refuse(ReasonAmbiguousFunction, "Several tools have the function "+quoted(r.Function)+": "+english+".",
+		"多个工具都有函数"+quoted(r.Function)+"："+chinese+"。")
 	a.nameSource(f, candidates)
 	return nil, false
 }
@@ -145,11 +146,11 @@ func (f *Facts) notThere(r *Request, server id.MCPServer, elsewhere []candidate,
 		a.refuse(ReasonUnknownFunction, "There is no function "+quoted(r.Function)+".", "没有名为"+quoted(r.Function)+"的函数。")
 		return
 	}
-	names := list(f.Index, elsewhere)
 	a.Trace = append(a.Trace, fmt.Sprintf("The MCP server %s has no function %s. Found elsewhere, %s: %s.",
-		server, quoted(r.Function), standingWords[f.standing(&elsewhere[0])], names))
-	a.refuse(ReasonFunctionElsewhere, "The MCP server "+string(server)+" has no function "+quoted(r.Function)+". It is a function of: "+names+".",
-		"MCP 服务器 "+string(server)+" 没有函数"+quoted(r.Function)+"。该函数属于："+names+"。")
+		server, quoted(r.Function), standingWords[f.standing(&elsewhere[0])], list(f.Index, elsewhere)))
+	english, chinese := titles(f.Index, elsewhere)
+	a.refuse(ReasonFunctionElsewhere, "The MCP server "+string(server)+" has no function "+quoted(r.Function)+". It is a function of: "+english+".",
+		"MCP 服务器 "+string(server)+" 没有函数"+quoted(r.Function)+"。该函数属于："+chinese+"。")
 	a.nameSource(f, elsewhere)
 }
 
@@ -213,6 +214,19 @@ func where(x *Index, c *candidate) string {
 	default:
 		return name + " (MCP server " + string(server) + ", priority " + strconv.Itoa(int(x.priority(*c))) + ")"
 	}
+}
+
+// titles words candidates for the user.
+func titles(x *Index, candidates []candidate) (english, chinese string) {
+	en, zh := make([]string, len(candidates)), make([]string, len(candidates))
+	for i := range candidates {
+		c := &candidates[i]
+		en[i], zh[i] = title(c.tool(x), "en"), title(c.tool(x), "zh")
+		if server := c.server(x); server != "" {
+			en[i], zh[i] = en[i]+" ("+string(server)+")", zh[i]+"（"+string(server)+"）"
+		}
+	}
+	return strings.Join(en, ", "), strings.Join(zh, "、")
 }
 
 // list words candidates and where they are.
