@@ -32,7 +32,7 @@ func given(f *Facts, r *Request, c *candidate, a *Answer) bool {
 		a.Withheld = &why
 		a.refuse(ReasonWithheld, why.Message, why.MessageZH)
 		a.instead(f, r, c, 0)
-		if other := f.enableable(r, c); other != nil && a.Next.Fallback == nil {
+		if other := f.enableable(r); other != nil && a.Next.Fallback == nil {
 			a.Trace = append(a.Trace, "The function "+quoted(r.Function)+" is also that of tool "+where(f.Index, other)+", which could be enabled.")
 			a.Next.Enable = enable(r, other.tool(f.Index).ID)
 		}
@@ -42,12 +42,12 @@ func given(f *Facts, r *Request, c *candidate, a *Answer) bool {
 
 // enableable finds another tool with the function that was called, where it was looked for, that has only to be
 // enabled.
-func (f *Facts) enableable(r *Request, c *candidate) *candidate {
+func (f *Facts) enableable(r *Request) *candidate {
 	server, _ := f.origin(r.Source, &Answer{})
 	var found []candidate
 	for _, owner := range [...]id.User{f.User, ""} {
 		for _, other := range f.Index.names[nameKey{owner, r.Function}] {
-			if other.number != c.number && (server == "" || other.server(f.Index) == server) && f.standing(&other) == availableNotEnabled {
+			if (server == "" || other.server(f.Index) == server) && f.standing(&other) == availableNotEnabled {
 				found = append(found, other)
 			}
 		}
