@@ -114,24 +114,28 @@ func TestSchemasAreCompiledOnce(t *testing.T) {
 }
 
 func BenchmarkDecide(b *testing.B) {
-	d := effectivetest.Company(5000, 20, 50)
-	for i := range d.Tools {
-		d.Tools[i].Risk = catalog.RiskLow
-	}
-	world, err := effective.Compile(d)
-	if err != nil {
-		b.Fatal(err)
-	}
-	q := effectivetest.CompanyQuestion(noon)
-	f := call.Facts{Index: call.Compile(world.Catalog, nil), Answer: world.Resolve(q), User: q.User.ID, Now: noon}
-	number, _ := f.Answer.Effective.NextSet(0)
-	r := call.Request{Call: "call", Chat: "chat", Function: world.Catalog.Tool(number).Name}
-	if a := call.Decide(&f, &r); a.Decision != call.Allow {
-		b.Fatal(a)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		call.Decide(&f, &r)
+	for _, tools := range []int{500, 5000, 50_000} {
+		b.Run(fmt.Sprint("tools=", tools), func(b *testing.B) {
+			d := effectivetest.Company(tools, 20, 50)
+			for i := range d.Tools {
+				d.Tools[i].Risk = catalog.RiskLow
+			}
+			world, err := effective.Compile(d)
+			if err != nil {
+				b.Fatal(err)
+			}
+			q := effectivetest.CompanyQuestion(noon)
+			f := call.Facts{Index: call.Compile(world.Catalog, nil), Answer: world.Resolve(q), User: q.User.ID, Now: noon}
+			number, _ := f.Answer.Effective.NextSet(0)
+			r := call.Request{Call: "call", Chat: "chat", Function: world.Catalog.Tool(number).Name}
+			if a := call.Decide(&f, &r); a.Decision != call.Allow {
+				b.Fatal(a)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				call.Decide(&f, &r)
+			}
+		})
 	}
 }
 

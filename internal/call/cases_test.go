@@ -38,6 +38,12 @@ func TestCases(t *testing.T) {
 			r := call.Request{Call: q.Call.ID, Chat: "chat", Turn: q.Turn, Function: q.Call.Function, Source: q.Call.Source,
 				Arguments: decoded(t, q.Call.Arguments), ModelCapabilities: q.Call.ModelCapabilities,
 				ProviderCapabilities: q.Call.ProviderCapabilities, Provider: q.Call.Provider}
+			for _, name := range q.Synonyms {
+				if f.Synonyms == nil {
+					f.Synonyms = call.Synonyms{}
+				}
+				f.Synonyms[name] = true
+			}
 			for _, p := range q.Approvals {
 				f.Approvals = append(f.Approvals, call.Approval{ID: p.ID, Call: cmp.Or(p.Call, r.Call),
 					Chat: cmp.Or(id.Chat(p.Chat), r.Chat), User: cmp.Or(id.User(p.User), f.User), Tool: id.Tool(p.Tool),

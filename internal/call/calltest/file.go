@@ -34,6 +34,7 @@ type Question struct {
 	Down       []Subject  `yaml:"down"`       // their breakers are open
 	Probing    []Subject  `yaml:"probing"`    // their breakers are half open
 	Deployment []string   `yaml:"deployment"` // what the deployment allows, named as preconditions are
+	Synonyms   []string   `yaml:"synonyms"`   // of native; default: call.DefaultSynonyms
 	Want       Answer     `yaml:",inline"`
 }
 
