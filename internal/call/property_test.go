@@ -178,6 +178,37 @@ func TestTheOrderOfFactsDoesNotMatter(t *testing.T) {
 	})
 }
 
+func TestAUniqueNameIsThatOfItsTool(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := draw(t)
+		world, answer, _ := s.decide(t)
+		for n := range answer.Effective.EachSet() {
+			tool := world.Catalog.Tool(n)
+			for _, f := range world.Catalog.Type(n).Functions {
+				s.request.Function, s.request.Source = call.UniqueName(tool.Name, f.Name), ""
+				if _, _, a := s.decide(t); a.Tool != tool.ID || a.Function != f.Name {
+					t.Fatalf("%s is %s of %s, not %s of %s", s.request.Function, a.Function, a.Tool, f.Name, tool.ID)
+				}
+			}
+		}
+	})
+}
+
+func TestThereIsOneNextStep(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		_, _, a := draw(t).decide(t)
+		var steps int
+		for _, set := range []bool{a.Next.Enable != nil, a.Next.Approve, a.Next.RetryAfter > 0, len(a.Next.Fallback) > 0, len(a.Next.Faults) > 0, len(a.Next.Sources) > 0} {
+			if set {
+				steps++
+			}
+		}
+		if steps > 1 || (a.Decision == call.Allow && steps > 0) || (a.Decision == call.NeedsApproval) != a.Next.Approve {
+			t.Fatalf("%s: %+v", a.Decision, a.Next)
+		}
+	})
+}
+
 func TestOthersPrivateToolsAreNotTold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := draw(t)
