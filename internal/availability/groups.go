@@ -74,3 +74,13 @@ func (d *Decision) GrantingGroups(tool uint) []id.Group {
 	}
 	return granting
 }
+
+// Permits tells whether one of the user's active groups gives a permission.
+func (d *Decision) Permits(permission string) bool {
+	for _, g := range d.active {
+		if slices.Contains(g.Permissions, permission) {
+			return true
+		}
+	}
+	return false
+}

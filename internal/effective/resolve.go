@@ -99,7 +99,7 @@ func (w *World) shadowed(set *catalog.Set) map[uint]uint {
 	best := map[string]uint{}
 	for n := range set.EachSet() {
 		name := w.Catalog.Tool(n).Name
-		if other, taken := best[name]; !taken || w.beats(n, other) {
+		if other, taken := best[name]; !taken || Beats(w.Catalog, n, other) {
 			best[name] = n
 		}
 	}
@@ -112,14 +112,14 @@ func (w *World) shadowed(set *catalog.Set) map[uint]uint {
 	return shadowed
 }
 
-// beats tells which of two available tools of one name the model is given: the user's own before a shared
+// Beats tells which of two available tools of one name the model is given: the user's own before a shared
 // one, then the higher precedence, then MCP before native, then the smaller id.
-func (w *World) beats(a, b uint) bool {
-	x, y := w.Catalog.Tool(a), w.Catalog.Tool(b)
+func Beats(tools *catalog.Snapshot, a, b uint) bool {
+	x, y := tools.Tool(a), tools.Tool(b)
 	return cmp.Or(
 		compareBool(x.Owner != "", y.Owner != ""),
 		cmp.Compare(x.Precedence, y.Precedence),
-		compareBool(w.Catalog.Type(a).Source.MCP(), w.Catalog.Type(b).Source.MCP()),
+		compareBool(tools.Type(a).Source.MCP(), tools.Type(b).Source.MCP()),
 		cmp.Compare(y.ID, x.ID),
 	) > 0
 }

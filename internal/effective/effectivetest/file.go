@@ -27,7 +27,16 @@ type File struct {
 
 // Question is one question and the answer that is wanted. It is about a chat of its own.
 type Question struct {
-	Name   string    `yaml:"name"`
+	Name         string `yaml:"name"`
+	Conversation `yaml:",inline"`
+
+	Explain string `yaml:"explain"` // a tool: its steps are wanted
+
+	Want Answer `yaml:",inline"`
+}
+
+// Conversation is who asks, where and when, and what happened in the chat before.
+type Conversation struct {
 	User   string    `yaml:"user"`
 	Device string    `yaml:"device"` // empty: the web
 	Now    time.Time `yaml:"now"`    // default: 2026-01-01T00:00:00Z
@@ -38,10 +47,6 @@ type Question struct {
 	CreatedBy string  `yaml:"created_by"` // a user; default: who asks
 	CreatedOn string  `yaml:"created_on"` // a device, or "web"; default: where it is asked
 	Log       []Entry `yaml:"log"`        // written after the creation, one request each
-
-	Explain string `yaml:"explain"` // a tool: its steps are wanted
-
-	Want Answer `yaml:",inline"`
 }
 
 // Entry is what happens to a chat in one request: it turns something on or off, or merely asks.
@@ -55,9 +60,9 @@ type Entry struct {
 	AskedInTurn   *int32 `yaml:"asked_in_turn"`
 }
 
-// Created tells whether the question is about a chat that was created.
-func (q *Question) Created() bool {
-	return q.CreatedBy != "" || q.CreatedOn != "" || len(q.Log) > 0
+// Created tells whether the chat was created.
+func (c *Conversation) Created() bool {
+	return c.CreatedBy != "" || c.CreatedOn != "" || len(c.Log) > 0
 }
 
 // Load reads the case files of a folder.
@@ -98,26 +103,26 @@ func load(path string) (File, error) {
 			return file, fmt.Errorf("question %d has no name of its own", i+1)
 		}
 		names[q.Name] = true
-		q.complete()
+		q.Complete()
 	}
 	return file, nil
 }
 
-// complete fills in what a question left out.
-func (q *Question) complete() {
-	if q.Now.IsZero() {
-		q.Now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+// Complete fills in what was left out.
+func (c *Conversation) Complete() {
+	if c.Now.IsZero() {
+		c.Now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	}
-	if !q.Created() {
+	if !c.Created() {
 		return
 	}
-	if q.CreatedBy == "" {
-		q.CreatedBy = q.User
+	if c.CreatedBy == "" {
+		c.CreatedBy = c.User
 	}
-	if q.CreatedOn == "" {
-		q.CreatedOn = q.Device
+	if c.CreatedOn == "" {
+		c.CreatedOn = c.Device
 	}
-	if q.CreatedOn == "" {
-		q.CreatedOn = Web
+	if c.CreatedOn == "" {
+		c.CreatedOn = Web
 	}
 }
