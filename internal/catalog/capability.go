@@ -27,7 +27,7 @@ const (
 type Capability struct {
 	Domains       []string      `json:"domains,omitempty"`
 	SemanticLevel SemanticLevel `json:"semantic_level,omitempty"`
-	// Requires are the preconditions of a call: see internal/call.
+	// Requires are the preconditions of a call: ParseRequirement reads them.
 	Requires            []string  `json:"requires,omitempty"`
 	CostClass           CostClass `json:"cost_class,omitempty"`
 	LatencyHintMs       int32     `json:"latency_hint_ms,omitempty"`

@@ -115,9 +115,10 @@ type DeviceTypeTool struct {
 
 // Groups of users; the highest priority decides.
 type Group struct {
-	GroupID  string
-	Title    string
-	Priority int32
+	GroupID     string
+	Title       string
+	Priority    int32
+	Permissions []string
 }
 
 // What a group grants and revokes; never private tools.
@@ -193,6 +194,16 @@ type Tool struct {
 	Aliases              []string
 	Examples             []string
 	Localized            []byte
+	Capability           []byte
+	FailThreshold        *int32
+	CooldownMs           *int32
+}
+
+// What to use instead of a tool that cannot be used, best first.
+type ToolFallback struct {
+	ToolID         string
+	Position       int32
+	FallbackToolID string
 }
 
 // Tools often needed together.
@@ -211,6 +222,7 @@ type ToolType struct {
 	ConfigSchema []byte
 	InputSchema  []byte
 	Disabled     bool
+	Functions    []byte
 }
 
 // Who may own devices, private tools and chats.
