@@ -2,6 +2,8 @@ package grpcserver_test
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	gostrings "strings"
 	"testing"
 
@@ -9,6 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
+	"google.golang.org/protobuf/types/known/structpb"
+	"pgregory.net/rapid"
 
 	v1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
 )
@@ -242,4 +246,80 @@ func TestFallbacksThatLeadBackAreRefused(t *testing.T) {
 	if message := status.Convert(err).Message(); len(message) > 1000 || !gostrings.Contains(message, "more") {
 		t.Errorf("got %d bytes: %.300s", len(message), message)
 	}
+}
+
+// Whatever is declared, what is exported is what was applied, and applying it again changes nothing.
+func TestDeclarationsSurviveTheRoundTrip(t *testing.T) {
+	ctx, c := setup(t)
+	c.apply(ctx, t, capable)
+	words := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-zé "\\\n]{1,8}`), 0, 3, rapid.ID)
+	names := rapid.SliceOfNDistinct(rapid.StringMatching(`[A-Za-z0-9._:@/-]{1,8}`), 0, 3, rapid.ID)
+	hint := rapid.Ptr(rapid.Bool(), true)
+	fallbacks := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"now", "web_search.basic", "web_search.pro", "slides"}), 0, 4, rapid.ID)
+	requirements := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"network", "filesystem.read", "filesystem.write", "mcp.server=git",
+		"model.x", "provider.y", "permission=z"}), 0, 4, rapid.ID)
+	capability := rapid.Custom(func(t *rapid.T) *v1.Capability {
+		p := &v1.Capability{Domains: words.Draw(t, "domains"), Requires: requirements.Draw(t, "requires"),
+			SemanticLevel:    v1.SemanticLevel(rapid.Int32Range(0, 3).Draw(t, "semantic level")),
+			CostClass:        v1.CostClass(rapid.Int32Range(0, 4).Draw(t, "cost class")),
+			LatencyHintMs:    rapid.Int32Range(0, math.MaxInt32).Draw(t, "latency"),
+			DeterministicFor: words.Draw(t, "deterministic for"), ProviderConstraints: names.Draw(t, "providers"),
+			SupportsParallel: rapid.Bool().Draw(t, "parallel")}
+		if list := fallbacks.Draw(t, "fallbacks"); len(list) > 0 {
+			p.DegradePolicy = &v1.DegradePolicy{FallbackToolIds: list}
+		}
+		return p
+	})
+	functions := rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) *v1.McpFunction {
+		p := &v1.McpFunction{Name: rapid.StringMatching(`[a-z]{1,3}`).Draw(t, "name"), Description: rapid.StringMatching(`[a-zé "\\\n]{0,8}`).Draw(t, "description"),
+			Risk: v1.ToolRisk(rapid.Int32Range(0, 3).Draw(t, "risk"))}
+		if rapid.Bool().Draw(t, "annotated") {
+			p.Annotations = &v1.McpAnnotations{ReadOnlyHint: hint.Draw(t, "read only"), DestructiveHint: hint.Draw(t, "destructive"),
+				IdempotentHint: hint.Draw(t, "idempotent"), OpenWorldHint: hint.Draw(t, "open world")}
+		}
+		if rapid.Bool().Draw(t, "described") {
+			p.InputSchema = &structpb.Struct{Fields: map[string]*structpb.Value{"type": structpb.NewStringValue("object")}}
+		}
+		return p
+	}), 0, 4, (*v1.McpFunction).GetName)
+	within := func(low, high int32) *rapid.Generator[*int32] { return rapid.Ptr(rapid.Int32Range(low, high), true) }
+	rapid.Check(t, func(rt *rapid.T) {
+		given := parse(t, capable)
+		tool, toolType, group := given.GetTools()[0], given.GetToolTypes()[0], given.GetGroups()[0]
+		tool.Capability = capability.Draw(rt, "capability")
+		tool.Health = &v1.HealthPolicy{FailThreshold: within(1, 1000).Draw(rt, "threshold"), CooldownMs: within(100, 3_600_000).Draw(rt, "cooldown")}
+		toolType.Functions, group.Permissions = functions.Draw(rt, "functions"), names.Draw(rt, "permissions")
+		if _, err := c.ApplyManifest(ctx, &v1.ApplyManifestRequest{Manifest: given}); err != nil {
+			rt.Fatal(err)
+		}
+		exported, err := c.ExportManifest(ctx, &v1.ExportManifestRequest{})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		again, err := c.ApplyManifest(ctx, &v1.ApplyManifestRequest{Manifest: exported.GetManifest()})
+		if err != nil || len(again.GetChanges()) > 0 {
+			rt.Fatalf("applying what was exported changed %v: %v", again, err)
+		}
+		if proto.Size(tool.GetCapability()) == 0 {
+			tool.Capability = nil
+		}
+		if proto.Size(tool.GetHealth()) == 0 {
+			tool.Health = nil
+		}
+		for _, got := range exported.GetManifest().GetTools() {
+			if got.GetToolId() == "git" && (!proto.Equal(got.GetCapability(), tool.GetCapability()) || !proto.Equal(got.GetHealth(), tool.GetHealth())) {
+				rt.Errorf("got %v, want %v", got, tool)
+			}
+		}
+		for _, got := range exported.GetManifest().GetToolTypes() {
+			if got.GetToolTypeId() == "git" && !slices.EqualFunc(got.GetFunctions(), toolType.GetFunctions(), func(a, b *v1.McpFunction) bool { return proto.Equal(a, b) }) {
+				rt.Errorf("got %v, want %v", got, toolType)
+			}
+		}
+		for _, got := range exported.GetManifest().GetGroups() {
+			if got.GetGroupId() == "staff" && !slices.Equal(got.GetPermissions(), group.GetPermissions()) {
+				rt.Errorf("got %v, want %v", got, group)
+			}
+		}
+	})
 }
