@@ -2,8 +2,9 @@ package catalog
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
+
+	"github.com/toolgrant/toolgrant/internal/id"
 )
 
 // RequirementKind is what a requirement is about.
@@ -26,8 +27,6 @@ type Requirement struct {
 	Name string // empty for kinds that take none
 }
 
-var requirementName = regexp.MustCompile(`^[A-Za-z0-9._:@/-]{1,128}$`)
-
 // ParseRequirement reads an entry of Capability.Requires. What it does not know is refused: a requirement that
 // nobody checks would be a promise that nobody keeps.
 func ParseRequirement(text string) (Requirement, error) {
@@ -40,7 +39,7 @@ func ParseRequirement(text string) (Requirement, error) {
 		name, found := strings.CutPrefix(text, string(kind))
 		switch {
 		case !found:
-		case !requirementName.MatchString(name):
+		case !id.Valid(name):
 			return Requirement{}, fmt.Errorf("%q needs a name after %q: 1 to 128 of the characters A-Z a-z 0-9 . _ : @ / -", text, kind)
 		default:
 			return Requirement{Kind: kind, Name: name}, nil

@@ -48,6 +48,7 @@ const (
 	ReasonTooLarge            Reason = "TOO_LARGE"
 	ReasonOperationSettled    Reason = "OPERATION_SETTLED"
 	ReasonCountersUnavailable Reason = "COUNTERS_UNAVAILABLE"
+	ReasonApprovalDecided     Reason = "APPROVAL_DECIDED"
 )
 
 // Violation is one field at fault and the rule that it breaks.

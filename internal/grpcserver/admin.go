@@ -32,7 +32,7 @@ func (s *adminServer) ApplyManifest(ctx context.Context, r *toolgrantv1.ApplyMan
 	if r.GetDryRun() || len(violations) > 0 { // with faults already known, it only finds the others
 		changes, at, err = s.store.Preview(ctx, decide)
 	} else {
-		changes, at, err = s.store.Edit(ctx, nil, decide)
+		changes, at, err = s.edit(ctx, nil, decide)
 	}
 	if len(violations) > 0 {
 		if f, ok := fault.As(err); ok && (f.Reason == fault.ReasonInvalidRequest || f.Reason == fault.ReasonInUse) {

@@ -157,7 +157,7 @@ func (k *kind[M, D]) write(ctx context.Context, b *backend, name string,
 		users = []id.User{id.User(name)}
 	}
 	var object D
-	_, revision, err := b.store.Edit(ctx, users, func(stored admin.Manifest) (edit admin.Edit, err error) {
+	_, revision, err := b.edit(ctx, users, func(stored admin.Manifest) (edit admin.Edit, err error) {
 		edit, object, err = decide(stored)
 		return edit, err
 	})

@@ -52,6 +52,7 @@ type Store interface {
 	Edit(ctx context.Context, users []id.User, decide func(stored admin.Manifest) (admin.Edit, error)) ([]admin.Change, revision.Revision, error)
 	// Preview tells what Edit would change.
 	Preview(ctx context.Context, decide func(stored admin.Manifest) (admin.Edit, error)) ([]admin.Change, revision.Revision, error)
+	ApprovalStore
 }
 
 // Options is what a server is made of.
@@ -65,6 +66,8 @@ type Options struct {
 	CheckpointInterval time.Duration
 	// CallTimeout ends calls that take longer; 0: only their callers do.
 	CallTimeout time.Duration
+	// ApprovalTTL is how long a call waits for a person's word.
+	ApprovalTTL time.Duration
 	// ServerOptions come before the server's own: interceptors among them see what callers are answered.
 	ServerOptions []grpc.ServerOption
 	// Answered, unless it is nil, is told of each answer of ResolveTools: its bytes, and whether it was held.
@@ -106,6 +109,7 @@ func New(o Options) *grpc.Server {
 	toolgrantv1.RegisterAvailabilityServiceServer(s, &availabilityServer{backend: b})
 	toolgrantv1.RegisterAvatarServiceServer(s, &avatarServer{backend: b})
 	toolgrantv1.RegisterAdminServiceServer(s, &adminServer{backend: b})
+	toolgrantv1.RegisterApprovalServiceServer(s, &approvalServer{store: o.Store, replica: o.Replica, checkpoint: o.CheckpointInterval, now: o.Now})
 	return s
 }
 

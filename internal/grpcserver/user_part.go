@@ -34,7 +34,7 @@ func (k *userPart[M, D]) index(parts []D, name string) int {
 // change makes one edit of a user's parts, which decide tells together with the place of the part at hand.
 func (k *userPart[M, D]) change(ctx context.Context, b *backend, user string, decide func([]D) ([]D, int, error)) (string, error) {
 	place := 0
-	_, r, err := b.store.Edit(ctx, []id.User{id.User(user)}, func(stored admin.Manifest) (edit admin.Edit, err error) {
+	_, r, err := b.edit(ctx, []id.User{id.User(user)}, func(stored admin.Manifest) (edit admin.Edit, err error) {
 		u, exists := users.find(&stored, user)
 		if !exists {
 			return edit, fault.Missing("user", user)

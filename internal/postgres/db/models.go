@@ -8,6 +8,31 @@ import (
 	"time"
 )
 
+// What became of approvals: granted or refused, used, taken back; append-only.
+type ApprovalDecision struct {
+	ApprovalID string
+	Step       string
+	Scope      *string
+	ExpireTime *time.Time
+	Actor      string
+	Reason     string
+	CreateTime time.Time
+}
+
+// Calls that a person was asked to approve; append-only.
+type ApprovalRequest struct {
+	ApprovalID      string
+	CallID          string
+	ChatID          string
+	UserID          string
+	ToolID          string
+	Function        string
+	Arguments       string
+	ArgumentsDigest []byte
+	CreateTime      time.Time
+	ExpireTime      time.Time
+}
+
 // LLM personas.
 type Avatar struct {
 	AvatarID string
