@@ -67,7 +67,7 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 
 	answers := grpcserver.NewAnswers(uint64(c.CacheBytes) / 2)
 	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Logger: log, CallTimeout: c.CallTimeout,
-		Answers: answers, CheckpointInterval: c.CheckpointInterval,
+		Answers: answers, CheckpointInterval: c.CheckpointInterval, ApprovalTTL: c.ApprovalTTL,
 		ServerOptions: append(tracing.ServerOptions(), grpc.ChainUnaryInterceptor(metrics.CountUnary), grpc.ChainStreamInterceptor(metrics.CountStream)),
 		Answered:      metrics.Answered})
 	monitor := &monitor{replica: memory, health: health.NewServer()}

@@ -64,13 +64,14 @@ func newRoot() *cobra.Command {
 	root.PersistentFlags().VarP(&c.output, "output", "o", "table, json or yaml")
 	complete(root, "output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	complete(root, "addr", cobra.NoFileCompletions)
-	root.AddCommand(c.applyCommand(), c.exportCommand(), c.getCommand(), c.resolveCommand(), c.watchCommand(), c.explainCommand(), c.chatCommand())
+	root.AddCommand(c.applyCommand(), c.exportCommand(), c.getCommand(), c.resolveCommand(), c.watchCommand(), c.explainCommand(), c.chatCommand(), c.approvalsCommand())
 	return root
 }
 
 // connect returns a connection; calls on it fail while the server is away.
 func (c *cli) connect() (*grpc.ClientConn, error) {
 	return grpc.NewClient(c.address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithUnaryInterceptor(named()),
 		// Who watches notices when the network is gone without a word.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes)))

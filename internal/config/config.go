@@ -32,6 +32,8 @@ type Config struct {
 	ChangesRetention   time.Duration `name:"changes_retention" default:"2h" usage:"how long a server may be away without having to read everything anew"`
 	CheckpointInterval time.Duration `name:"checkpoint_interval" default:"15s" usage:"how often a watcher is told that nothing changed"`
 
+	ApprovalTTL time.Duration `name:"approval_ttl" default:"15m" usage:"how long a call waits for a person to approve it"`
+
 	sources map[string]string // by name: where the value comes from, unless it is the default
 }
 
@@ -47,6 +49,7 @@ func (c *Config) Validate() error {
 		c.rule("max_staleness", atLeast(20*time.Millisecond, c.MaxStaleness)),
 		c.rule("cache_bytes", atLeast(1<<20, c.CacheBytes)),
 		c.rule("changes_retention", atLeast(time.Minute, c.ChangesRetention)),
+		c.rule("approval_ttl", atLeast(time.Second, c.ApprovalTTL)),
 		c.rule("checkpoint_interval", atLeast(100*time.Millisecond, c.CheckpointInterval)),
 	)
 }

@@ -35,7 +35,9 @@ type toldApproval struct {
 }
 
 // final tells whether nothing can become of the approval any more.
-func (t *toldApproval) final() bool { return t.state != approval.Pending && t.state != approval.Approved }
+func (t *toldApproval) final() bool {
+	return t.state != approval.Pending && t.state != approval.Approved
+}
 
 const (
 	// approvalReadTimeout bounds each read of a stream, which has no limit of its own.
@@ -97,6 +99,8 @@ func (w *approvalWatch) tell() error {
 	if len(w.unread) == 0 && !w.begin {
 		return nil
 	}
+	slices.Sort(w.unread)
+	w.unread = slices.Compact(w.unread)
 	ctx, cancel := context.WithTimeout(w.stream.Context(), approvalReadTimeout)
 	defer cancel()
 	var pending []approval.Approval
@@ -106,8 +110,7 @@ func (w *approvalWatch) tell() error {
 			return err
 		}
 	}
-	slices.Sort(w.unread)
-	changed, err := w.server.store.ApprovalsByID(ctx, slices.Compact(w.unread))
+	changed, err := w.server.store.ApprovalsByID(ctx, w.unread)
 	if err != nil {
 		return err
 	}
