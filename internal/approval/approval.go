@@ -150,7 +150,7 @@ type Key struct {
 }
 
 // Key returns the approval's.
-func (a *Approval) Key() Key { return Key{a.Create, a.Request.ID} }
+func (a *Approval) Key() Key { return Key{a.Create, a.ID} }
 
 // Filter chooses approvals. Empty fields choose all.
 type Filter struct {

@@ -139,7 +139,7 @@ func (s *approvalServer) RevokeApproval(ctx context.Context, r *toolgrantv1.Revo
 
 // approvalToProto tells how an approval stands at an instant. Of one that was revoked it tells who did that, and why.
 func approvalToProto(a *approval.Approval, now time.Time) *toolgrantv1.Approval {
-	p := &toolgrantv1.Approval{ApprovalId: string(a.Request.ID), CallId: string(a.Call.ID), ChatId: string(a.Chat), UserId: string(a.User),
+	p := &toolgrantv1.Approval{ApprovalId: string(a.ID), CallId: string(a.Call.ID), ChatId: string(a.Chat), UserId: string(a.User),
 		ToolId: string(a.Tool), Function: a.Function, Arguments: string(a.Arguments), CreateTime: timeToProto(a.Create),
 		State:      toolgrantv1.ApprovalState(toolgrantv1.ApprovalState_value["APPROVAL_STATE_"+string(a.State(now))]),
 		ExpireTime: timeToProto(a.Request.Expire)}

@@ -53,6 +53,9 @@ func (s *approvalServer) WatchApprovals(r *toolgrantv1.WatchApprovalsRequest, st
 	if err := w.tell(); err != nil {
 		return err
 	}
+	if err := stream.Send(&toolgrantv1.WatchApprovalsResponse{}); err != nil { // that was all that waits
+		return err
+	}
 	checkpoint := time.NewTicker(s.checkpoint)
 	defer checkpoint.Stop()
 	due := w.nextExpiry()
@@ -143,10 +146,10 @@ func (w *approvalWatch) pending(ctx context.Context, now time.Time) ([]approval.
 func (w *approvalWatch) send(a approval.Approval) error {
 	now := w.server.now()
 	state := a.State(now)
-	if told, ok := w.told[a.Request.ID]; ok && told.state == state {
+	if told, ok := w.told[a.ID]; ok && told.state == state {
 		return nil
 	}
-	w.told[a.Request.ID] = toldApproval{a, state, now}
+	w.told[a.ID] = toldApproval{a, state, now}
 	return w.stream.Send(&toolgrantv1.WatchApprovalsResponse{Approval: approvalToProto(&a, now)})
 }
 

@@ -135,7 +135,7 @@ func (s *Store) stepApproval(ctx context.Context, name id.Approval, take func(*a
 
 // recordApproval tells those who follow.
 func (s *Store) recordApproval(ctx context.Context, tx pgx.Tx, a *approval.Approval) error {
-	return s.queries.RecordChange(ctx, tx, db.RecordChangeParams{Kind: kindApproval, ObjectID: string(a.User) + "," + string(a.Request.ID)})
+	return s.queries.RecordChange(ctx, tx, db.RecordChangeParams{Kind: kindApproval, ObjectID: string(a.User) + "," + string(a.ID)})
 }
 
 // Approval returns an approval.

@@ -81,6 +81,14 @@ func (s *Store) tools(ctx context.Context, tx db.DBTX, every bool, ids []string)
 		return nil, err
 	}
 	rules := quotasByOwner(quotas, func(q db.Quota) *string { return q.ToolID })
+	fallbacks := make(map[string][]id.Tool)
+	chains, err := s.queries.ListToolFallbacks(ctx, tx, db.ListToolFallbacksParams{Every: every, Ids: ids})
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range chains {
+		fallbacks[f.ToolID] = append(fallbacks[f.ToolID], id.Tool(f.FallbackToolID))
+	}
 	rows, err := s.queries.ListTools(ctx, tx, db.ListToolsParams{Every: every, Ids: ids})
 	for _, t := range rows {
 		tool := catalog.Tool{ID: id.Tool(t.ToolID), Type: id.ToolType(t.ToolTypeID), Name: t.Name, Title: t.Title,
@@ -96,7 +104,7 @@ func (s *Store) tools(ctx context.Context, tx db.DBTX, every bool, ids []string)
 		if err := json.Unmarshal(t.Capability, &tool.Capability); err != nil {
 			return nil, fmt.Errorf("tool %q: capability: %w", t.ToolID, err)
 		}
-		tool.Capability.Fallback = as[id.Tool](t.FallbackToolIds)
+		tool.Capability.Fallback = fallbacks[t.ToolID]
 		list = append(list, tool)
 	}
 	return list, err

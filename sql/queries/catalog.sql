@@ -18,9 +18,13 @@ SELECT * FROM tool_types WHERE @every::bool OR tool_type_id = ANY (@ids::text[])
 -- name: ListTools :many
 SELECT tool_id, tool_type_id, name, title, description, prompt, category, config, status, core, precedence, risk,
        required_capabilities, owner_user_id, keywords, aliases, examples, localized, capability, fail_threshold, cooldown_ms,
-       ARRAY(SELECT r.related_tool_id FROM tool_relations r WHERE r.tool_id = t.tool_id ORDER BY 1)::text[] AS related_tool_ids,
-       ARRAY(SELECT f.fallback_tool_id FROM tool_fallbacks f WHERE f.tool_id = t.tool_id ORDER BY f.position)::text[] AS fallback_tool_ids
+       ARRAY(SELECT r.related_tool_id FROM tool_relations r WHERE r.tool_id = t.tool_id ORDER BY 1)::text[] AS related_tool_ids
 FROM tools t WHERE @every::bool OR tool_id = ANY (@ids::text[]) ORDER BY tool_id;
+
+-- ListToolFallbacks is apart from ListTools: most tools have none.
+-- name: ListToolFallbacks :many
+SELECT tool_id, fallback_tool_id FROM tool_fallbacks
+WHERE @every::bool OR tool_id = ANY (@ids::text[]) ORDER BY tool_id, position;
 
 -- name: ListMcpServers :many
 SELECT * FROM mcp_servers WHERE @every::bool OR mcp_server_id = ANY (@ids::text[]) ORDER BY mcp_server_id;

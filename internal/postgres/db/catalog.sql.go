@@ -411,6 +411,42 @@ func (q *Queries) ListMcpServers(ctx context.Context, db DBTX, arg ListMcpServer
 	return items, nil
 }
 
+const listToolFallbacks = `-- name: ListToolFallbacks :many
+SELECT tool_id, fallback_tool_id FROM tool_fallbacks
+WHERE $1::bool OR tool_id = ANY ($2::text[]) ORDER BY tool_id, position
+`
+
+type ListToolFallbacksParams struct {
+	Every bool
+	Ids   []string
+}
+
+type ListToolFallbacksRow struct {
+	ToolID         string
+	FallbackToolID string
+}
+
+// ListToolFallbacks is apart from ListTools: most tools have none.
+func (q *Queries) ListToolFallbacks(ctx context.Context, db DBTX, arg ListToolFallbacksParams) ([]ListToolFallbacksRow, error) {
+	rows, err := db.Query(ctx, listToolFallbacks, arg.Every, arg.Ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListToolFallbacksRow
+	for rows.Next() {
+		var i ListToolFallbacksRow
+		if err := rows.Scan(&i.ToolID, &i.FallbackToolID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listToolTypes = `-- name: ListToolTypes :many
 
 SELECT tool_type_id, title, source, tool_class, mcp_server_id, config_schema, input_schema, disabled, functions FROM tool_types WHERE $1::bool OR tool_type_id = ANY ($2::text[]) ORDER BY tool_type_id
@@ -455,8 +491,7 @@ func (q *Queries) ListToolTypes(ctx context.Context, db DBTX, arg ListToolTypesP
 const listTools = `-- name: ListTools :many
 SELECT tool_id, tool_type_id, name, title, description, prompt, category, config, status, core, precedence, risk,
        required_capabilities, owner_user_id, keywords, aliases, examples, localized, capability, fail_threshold, cooldown_ms,
-       ARRAY(SELECT r.related_tool_id FROM tool_relations r WHERE r.tool_id = t.tool_id ORDER BY 1)::text[] AS related_tool_ids,
-       ARRAY(SELECT f.fallback_tool_id FROM tool_fallbacks f WHERE f.tool_id = t.tool_id ORDER BY f.position)::text[] AS fallback_tool_ids
+       ARRAY(SELECT r.related_tool_id FROM tool_relations r WHERE r.tool_id = t.tool_id ORDER BY 1)::text[] AS related_tool_ids
 FROM tools t WHERE $1::bool OR tool_id = ANY ($2::text[]) ORDER BY tool_id
 `
 
@@ -488,7 +523,6 @@ type ListToolsRow struct {
 	FailThreshold        *int32
 	CooldownMs           *int32
 	RelatedToolIds       []string
-	FallbackToolIds      []string
 }
 
 func (q *Queries) ListTools(ctx context.Context, db DBTX, arg ListToolsParams) ([]ListToolsRow, error) {
@@ -523,7 +557,6 @@ func (q *Queries) ListTools(ctx context.Context, db DBTX, arg ListToolsParams) (
 			&i.FailThreshold,
 			&i.CooldownMs,
 			&i.RelatedToolIds,
-			&i.FallbackToolIds,
 		); err != nil {
 			return nil, err
 		}
