@@ -84,7 +84,7 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	gate := others.gate(log)
 	answers := grpcserver.NewAnswers(uint64(c.CacheBytes) / 2)
 	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Gate: gate, Resets: store, History: history,
-		Logger: log, CallTimeout: c.CallTimeout, Answers: answers, CheckpointInterval: c.CheckpointInterval,
+		Logger: log, CallTimeout: c.CallTimeout, Answers: answers, CheckpointInterval: c.CheckpointInterval, ApprovalTTL: c.ApprovalTTL,
 		ServerOptions: append(tracing.ServerOptions(), grpc.ChainUnaryInterceptor(metrics.CountUnary), grpc.ChainStreamInterceptor(metrics.CountStream)),
 		Answered:      metrics.Answered})
 	monitor := &monitor{replica: memory, health: health.NewServer()}

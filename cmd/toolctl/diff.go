@@ -96,7 +96,7 @@ func union(a, b map[string]any) map[string]any {
 }
 
 // partIDs names the parts of objects: in these lists an item that changes is still the same.
-var partIDs = map[string]string{"quotas": "quota_id", "devices": "device_id", "memberships": "group_id"}
+var partIDs = map[string]string{"quotas": "quota_id", "devices": "device_id", "memberships": "group_id", "functions": "name"}
 
 // partsDifference shows which parts come and go, as a whole, and what changes in the others.
 func partsDifference(field, idField string, before, after []any) []string {

@@ -23,7 +23,9 @@ type documents struct {
 
 func (d *documents) notice(text string, live bool) error { return d.notices.notice(text, live) }
 
-func (d *documents) show(message *toolgrantv1.WatchToolsResponse) error {
+func (d *documents) show(message *toolgrantv1.WatchToolsResponse) error { return d.write(message) }
+
+func (d *documents) write(message proto.Message) error {
 	data, err := toJSON(message)
 	if err != nil {
 		return err

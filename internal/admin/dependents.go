@@ -74,7 +74,8 @@ func (w *world) checkDependents(stored Manifest, e Edit) {
 	}
 	for _, o := range stored.Tools {
 		if left(SectionTools, string(o.ID)) &&
-			(touched(SectionToolTypes, string(o.Type)) || touched(SectionUsers, string(o.Owner)) || names(o.Related)) {
+			(touched(SectionToolTypes, string(o.Type)) || touched(SectionUsers, string(o.Owner)) || names(o.Related) ||
+				names(o.Capability.Fallback) || requireServer(o.Capability.Requires, func(server string) bool { return touched(SectionMCPServers, server) })) {
 			w.checkTool("stored tool "+string(o.ID), o)
 		}
 	}

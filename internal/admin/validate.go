@@ -79,6 +79,7 @@ func validate(stored Manifest, e Edit, gone map[Ref]bool, referrers []Referrer) 
 	for i, o := range e.Tools {
 		w.checkTool(at(SectionTools, i), o)
 	}
+	w.checkFallbacks(e.Tools)
 	for i, o := range e.DeviceTypes {
 		w.checkShared(at(SectionDeviceTypes, i)+".tool_ids", o.Tools)
 	}
@@ -160,12 +161,16 @@ func (w *world) checkType(path string, t catalog.ToolType) {
 	if t.InputSchema != nil && t.Source == catalog.SourceExternalMCP {
 		w.fault(path+".input_schema", "the functions of an external MCP server describe themselves")
 	}
-	for field, schema := range map[string]json.RawMessage{"config_schema": t.ConfigSchema, "input_schema": t.InputSchema} {
-		if compiled, err := compileSchema(schema); err != nil {
-			w.fault(path+"."+field, "not a JSON Schema: %s", oneLine(err))
-		} else if compiled != nil && endless(compiled) {
-			w.fault(path+"."+field, "it refers to itself without end")
-		}
+	w.checkSchema(path+".config_schema", t.ConfigSchema)
+	w.checkSchema(path+".input_schema", t.InputSchema)
+	w.checkFunctions(path, t)
+}
+
+func (w *world) checkSchema(path string, schema json.RawMessage) {
+	if compiled, err := compileSchema(schema); err != nil {
+		w.fault(path, "not a JSON Schema: %s", oneLine(err))
+	} else if compiled != nil && endless(compiled) {
+		w.fault(path, "it refers to itself without end")
 	}
 }
 
@@ -200,6 +205,7 @@ func (w *world) checkTool(path string, t catalog.Tool) {
 			w.fault(fmt.Sprintf("%s.localized[%q]", path, tag), "not a BCP 47 language tag")
 		}
 	}
+	w.checkCapability(path, t)
 }
 
 func (w *world) checkConfig(path string, schema *jsonschema.Schema, config json.RawMessage) {

@@ -33,6 +33,8 @@ type Config struct {
 	CheckpointInterval time.Duration `name:"checkpoint_interval" default:"15s" usage:"how often a watcher is told that nothing changed"`
 	QuotaTimeout       time.Duration `name:"quota_timeout" default:"75ms" usage:"how long each question to the counters of quotas may take, before a rule's on_outage decides"`
 
+	ApprovalTTL time.Duration `name:"approval_ttl" default:"15m" usage:"how long a call waits for a person to approve it"`
+
 	sources map[string]string // by name: where the value comes from, unless it is the default
 }
 
@@ -48,6 +50,7 @@ func (c *Config) Validate() error {
 		c.rule("max_staleness", atLeast(20*time.Millisecond, c.MaxStaleness)),
 		c.rule("cache_bytes", atLeast(1<<20, c.CacheBytes)),
 		c.rule("changes_retention", atLeast(time.Minute, c.ChangesRetention)),
+		c.rule("approval_ttl", atLeast(time.Second, c.ApprovalTTL)),
 		c.rule("checkpoint_interval", atLeast(100*time.Millisecond, c.CheckpointInterval)),
 		c.rule("quota_timeout", between(time.Millisecond, 10*time.Second, c.QuotaTimeout)),
 	)

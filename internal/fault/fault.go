@@ -50,6 +50,7 @@ const (
 	ReasonOperationSettled    Reason = "OPERATION_SETTLED"
 	ReasonCountersUnavailable Reason = "COUNTERS_UNAVAILABLE"
 	ReasonQuotaExceeded       Reason = "QUOTA_EXCEEDED"
+	ReasonApprovalDecided     Reason = "APPROVAL_DECIDED"
 )
 
 // Violation is one field at fault and the rule that it breaks.

@@ -28,11 +28,12 @@ var groups = kind[*toolgrantv1.Group, availability.Group]{
 	etag:    func(g *toolgrantv1.Group) *string { return &g.Etag },
 	fromProto: func(g *toolgrantv1.Group) availability.Group {
 		return availability.Group{ID: id.Group(g.GetGroupId()), Title: g.GetTitle(), Priority: g.GetPriority(),
-			Grants: ids[id.Tool](g.GetGrantToolIds()), Revokes: ids[id.Tool](g.GetRevokeToolIds())}
+			Grants: ids[id.Tool](g.GetGrantToolIds()), Revokes: ids[id.Tool](g.GetRevokeToolIds()),
+			Permissions: g.GetPermissions()}
 	},
 	toProto: func(g availability.Group) (*toolgrantv1.Group, error) {
 		return &toolgrantv1.Group{GroupId: string(g.ID), Title: g.Title, Priority: g.Priority,
-			GrantToolIds: strings(g.Grants), RevokeToolIds: strings(g.Revokes)}, nil
+			GrantToolIds: strings(g.Grants), RevokeToolIds: strings(g.Revokes), Permissions: g.Permissions}, nil
 	},
 }
 

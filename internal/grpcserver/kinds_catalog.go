@@ -20,7 +20,8 @@ var toolTypes = kind[*toolgrantv1.ToolType, catalog.ToolType]{
 		return catalog.ToolType{ID: id.ToolType(t.GetToolTypeId()), Title: t.GetTitle(),
 			Source: catalog.Source(gostrings.TrimPrefix(t.GetSource().String(), "TOOL_SOURCE_")), ToolClass: t.GetToolClass(),
 			MCPServer: id.MCPServer(t.GetMcpServerId()), ConfigSchema: jsonFromStruct(t.GetConfigSchema()),
-			InputSchema: jsonFromStruct(t.GetInputSchema()), Disabled: t.GetDisabled(), Quotas: quotasFromProto(t.GetQuotas())}
+			InputSchema: jsonFromStruct(t.GetInputSchema()), Disabled: t.GetDisabled(),
+			Functions: functionsFromProto(t.GetFunctions()), Quotas: quotasFromProto(t.GetQuotas())}
 	},
 	toProto: func(t catalog.ToolType) (*toolgrantv1.ToolType, error) {
 		configSchema, err := structFromJSON(t.ConfigSchema)
@@ -31,9 +32,13 @@ var toolTypes = kind[*toolgrantv1.ToolType, catalog.ToolType]{
 		if err != nil {
 			return nil, err
 		}
+		functions, err := functionsToProto(t.Functions)
+		if err != nil {
+			return nil, err
+		}
 		return &toolgrantv1.ToolType{ToolTypeId: string(t.ID), Title: t.Title, Source: sourceToProto(t.Source),
 			ToolClass: t.ToolClass, McpServerId: string(t.MCPServer), ConfigSchema: configSchema, InputSchema: inputSchema,
-			Disabled: t.Disabled, Quotas: quotasToProto(t.Quotas)}, nil
+			Disabled: t.Disabled, Functions: functions, Quotas: quotasToProto(t.Quotas)}, nil
 	},
 }
 
@@ -58,6 +63,7 @@ func toolFromProto(t *toolgrantv1.Tool) catalog.Tool {
 		Status: catalog.StatusActive, Core: t.GetCore(), Precedence: t.GetPrecedence(), Risk: catalog.RiskLow,
 		RequiredCapabilities: t.GetRequiredCapabilities(), Owner: id.User(t.GetOwnerUserId()), Keywords: t.GetKeywords(),
 		Aliases: t.GetAliases(), Examples: t.GetExamples(), Related: ids[id.Tool](t.GetRelatedToolIds()),
+		Capability: capabilityFromProto(t.GetCapability()), Health: healthPolicyFromProto(t.GetHealth()),
 		Quotas: quotasFromProto(t.GetQuotas())}
 	if tool.Config == nil {
 		tool.Config = json.RawMessage("{}")
@@ -90,7 +96,8 @@ func toolToProto(t catalog.Tool) (*toolgrantv1.Tool, error) {
 		Status: toolgrantv1.ToolStatus(toolgrantv1.ToolStatus_value["TOOL_STATUS_"+string(t.Status)]), Core: t.Core,
 		Precedence: t.Precedence, Risk: riskToProto(t.Risk), RequiredCapabilities: t.RequiredCapabilities,
 		OwnerUserId: string(t.Owner), Keywords: t.Keywords, Aliases: t.Aliases, Examples: t.Examples,
-		RelatedToolIds: strings(t.Related), Quotas: quotasToProto(t.Quotas)}
+		RelatedToolIds: strings(t.Related), Capability: capabilityToProto(&t.Capability), Health: healthPolicyToProto(t.Health),
+		Quotas: quotasToProto(t.Quotas)}
 	for tag, text := range t.Localized {
 		if tool.Localized == nil {
 			tool.Localized = map[string]*toolgrantv1.LocalizedText{}

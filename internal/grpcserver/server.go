@@ -59,6 +59,7 @@ type Store interface {
 	Edit(ctx context.Context, users []id.User, decide func(stored admin.Manifest) (admin.Edit, error)) ([]admin.Change, revision.Revision, error)
 	// Preview tells what Edit would change.
 	Preview(ctx context.Context, decide func(stored admin.Manifest) (admin.Edit, error)) ([]admin.Change, revision.Revision, error)
+	ApprovalStore
 }
 
 // Options is what a server is made of.
@@ -78,6 +79,8 @@ type Options struct {
 	CheckpointInterval time.Duration
 	// CallTimeout ends calls that take longer; 0: only their callers do.
 	CallTimeout time.Duration
+	// ApprovalTTL is how long a call waits for a person's word.
+	ApprovalTTL time.Duration
 	// ServerOptions come before the server's own: interceptors among them see what callers are answered.
 	ServerOptions []grpc.ServerOption
 	// Answered, unless it is nil, is told of each answer of ResolveTools: its bytes, and whether it was held.
@@ -121,6 +124,7 @@ func New(o Options) *grpc.Server {
 	toolgrantv1.RegisterQuotaServiceServer(s, &quotaServer{gate: o.Gate, replica: o.Replica, overrides: o.Store, usage: o.Store, history: o.History, resets: o.Resets, now: o.Now})
 	toolgrantv1.RegisterAdminServiceServer(s, &adminServer{backend: b})
 	toolgrantv1.RegisterAuditServiceServer(s, &auditServer{store: o.Store})
+	toolgrantv1.RegisterApprovalServiceServer(s, &approvalServer{store: o.Store, replica: o.Replica, checkpoint: o.CheckpointInterval, now: o.Now})
 	return s
 }
 

@@ -23,6 +23,10 @@ type (
 	Chat string
 	// Quota names a rule about how often tools may be called.
 	Quota string
+	// Call names one call of a tool.
+	Call string
+	// Approval names a person's word on a call. The server chooses it.
+	Approval string
 )
 
 // MaxBytes is how long an identifier may be.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/toolgrant/toolgrant/internal/approval"
 	"github.com/toolgrant/toolgrant/internal/id"
 	"github.com/toolgrant/toolgrant/internal/postgres/db"
 	"github.com/toolgrant/toolgrant/internal/replica"
@@ -28,14 +29,15 @@ type changes struct {
 
 // Kinds of changed objects that are not the catalogue's.
 const (
-	kindUser = "user"
-	kindChat = "chat"
+	kindUser     = "user"
+	kindChat     = "chat"
+	kindApproval = "approval"
 )
 
 // touchesCatalog tells whether the compiled catalogue may differ.
 func (c *changes) touchesCatalog() bool {
 	for kind := range c.ids {
-		if kind != kindUser && kind != kindChat {
+		if kind != kindUser && kind != kindChat && kind != kindApproval {
 			return true
 		}
 	}
@@ -112,7 +114,17 @@ func (s *Store) Changes(ctx context.Context, since revision.Revision) (replica.D
 		}
 	}
 	return replica.Delta{Revision: found.revision, Version: found.version, World: held.world, Lost: found.lost,
-		Users: as[id.User](found.ids[kindUser]), Chats: as[id.Chat](found.ids[kindChat])}, nil
+		Users: as[id.User](found.ids[kindUser]), Chats: as[id.Chat](found.ids[kindChat]), Approvals: refs(found.ids[kindApproval])}, nil
+}
+
+// refs reads the names of changed approvals: "user,approval".
+func refs(names []string) []approval.Ref {
+	list := make([]approval.Ref, len(names))
+	for i, name := range names {
+		user, own, _ := strings.Cut(name, ",")
+		list[i] = approval.Ref{User: id.User(user), ID: id.Approval(own)}
+	}
+	return list
 }
 
 // PruneChanges deletes the changes that are older than an instant, some at a time.

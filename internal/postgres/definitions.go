@@ -63,9 +63,14 @@ func (s *Store) toolTypes(ctx context.Context, tx db.DBTX, every bool, ids []str
 	rules := quotasByOwner(quotas, func(q db.Quota) *string { return q.ToolTypeID })
 	rows, err := s.queries.ListToolTypes(ctx, tx, db.ListToolTypesParams{Every: every, Ids: ids})
 	for _, t := range rows {
+		var functions []catalog.Function
+		if err := json.Unmarshal(t.Functions, &functions); err != nil {
+			return nil, fmt.Errorf("tool type %q: functions: %w", t.ToolTypeID, err)
+		}
 		list = append(list, catalog.ToolType{ID: id.ToolType(t.ToolTypeID), Title: t.Title,
 			Source: catalog.Source(t.Source), ToolClass: t.ToolClass, MCPServer: id.MCPServer(orEmpty(t.McpServerID)),
-			ConfigSchema: t.ConfigSchema, InputSchema: t.InputSchema, Disabled: t.Disabled, Quotas: rules[t.ToolTypeID]})
+			ConfigSchema: t.ConfigSchema, InputSchema: t.InputSchema, Disabled: t.Disabled, Functions: functions,
+			Quotas: rules[t.ToolTypeID]})
 	}
 	return list, err
 }
@@ -76,6 +81,14 @@ func (s *Store) tools(ctx context.Context, tx db.DBTX, every bool, ids []string)
 		return nil, err
 	}
 	rules := quotasByOwner(quotas, func(q db.Quota) *string { return q.ToolID })
+	fallbacks := make(map[string][]id.Tool)
+	chains, err := s.queries.ListToolFallbacks(ctx, tx, db.ListToolFallbacksParams{Every: every, Ids: ids})
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range chains {
+		fallbacks[f.ToolID] = append(fallbacks[f.ToolID], id.Tool(f.FallbackToolID))
+	}
 	rows, err := s.queries.ListTools(ctx, tx, db.ListToolsParams{Every: every, Ids: ids})
 	for _, t := range rows {
 		tool := catalog.Tool{ID: id.Tool(t.ToolID), Type: id.ToolType(t.ToolTypeID), Name: t.Name, Title: t.Title,
@@ -83,10 +96,15 @@ func (s *Store) tools(ctx context.Context, tx db.DBTX, every bool, ids []string)
 			Status: catalog.Status(t.Status), Core: t.Core, Precedence: t.Precedence, Risk: catalog.Risk(t.Risk),
 			RequiredCapabilities: t.RequiredCapabilities, Owner: id.User(orEmpty(t.OwnerUserID)), Keywords: t.Keywords,
 			Aliases: t.Aliases, Examples: t.Examples, Related: as[id.Tool](t.RelatedToolIds),
+			Health: catalog.HealthPolicy{FailThreshold: orEmpty(t.FailThreshold), CooldownMs: orEmpty(t.CooldownMs)},
 			Quotas: rules[t.ToolID]}
 		if err := json.Unmarshal(t.Localized, &tool.Localized); err != nil {
 			return nil, fmt.Errorf("tool %q: localized: %w", t.ToolID, err)
 		}
+		if err := json.Unmarshal(t.Capability, &tool.Capability); err != nil {
+			return nil, fmt.Errorf("tool %q: capability: %w", t.ToolID, err)
+		}
+		tool.Capability.Fallback = fallbacks[t.ToolID]
 		list = append(list, tool)
 	}
 	return list, err
@@ -118,7 +136,7 @@ func (s *Store) groups(ctx context.Context, tx db.DBTX, every bool, ids []string
 	rows, err := s.queries.ListGroups(ctx, tx, db.ListGroupsParams{Every: every, Ids: ids})
 	for _, g := range rows {
 		list = append(list, availability.Group{ID: id.Group(g.GroupID), Title: g.Title, Priority: g.Priority,
-			Grants: as[id.Tool](g.GrantToolIds), Revokes: as[id.Tool](g.RevokeToolIds)})
+			Grants: as[id.Tool](g.GrantToolIds), Revokes: as[id.Tool](g.RevokeToolIds), Permissions: g.Permissions})
 	}
 	return list, err
 }
@@ -140,11 +158,11 @@ func (s *Store) defaultAvatars(ctx context.Context, tx db.DBTX, every bool, ids 
 	return list, err
 }
 
-func orEmpty(s *string) string {
-	if s == nil {
-		return ""
+func orEmpty[T any](value *T) (zero T) {
+	if value == nil {
+		return zero
 	}
-	return *s
+	return *value
 }
 
 func orNull[T ~string](s T) *string {

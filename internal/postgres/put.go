@@ -25,6 +25,9 @@ func (s *Store) clearReferences(ctx context.Context, tx pgx.Tx, object any) erro
 		}
 		return q.ClearMemberships(ctx, tx, string(o.ID))
 	case catalog.Tool:
+		if err := q.ClearToolFallbacks(ctx, tx, string(o.ID)); err != nil {
+			return err
+		}
 		return q.ClearToolRelations(ctx, tx, string(o.ID))
 	case availability.DeviceType:
 		return q.ClearDeviceTypeTools(ctx, tx, string(o.ID))
@@ -50,15 +53,23 @@ func (s *Store) putObject(ctx context.Context, tx pgx.Tx, object any) error {
 		return q.PutMcpServer(ctx, tx, db.PutMcpServerParams{McpServerID: string(o.ID), Title: o.Title,
 			Transport: string(o.Transport), Endpoint: o.Endpoint, Priority: o.Priority, HeadersFromEnv: headers})
 	case catalog.ToolType:
+		functions, err := json.Marshal(o.Functions)
+		if err != nil {
+			return err
+		}
+		if len(o.Functions) == 0 {
+			functions = json.RawMessage("[]")
+		}
 		return q.PutToolType(ctx, tx, db.PutToolTypeParams{ToolTypeID: string(o.ID), Title: o.Title, Source: string(o.Source),
 			ToolClass: o.ToolClass, McpServerID: orNull(o.MCPServer), ConfigSchema: o.ConfigSchema, InputSchema: o.InputSchema,
-			Disabled: o.Disabled})
+			Disabled: o.Disabled, Functions: functions})
 	case catalog.Tool:
 		return s.putTool(ctx, tx, o)
 	case availability.DeviceType:
 		return q.PutDeviceType(ctx, tx, db.PutDeviceTypeParams{DeviceTypeID: string(o.ID), Title: o.Title, Capabilities: orNone(o.Capabilities)})
 	case availability.Group:
-		return q.PutGroup(ctx, tx, db.PutGroupParams{GroupID: string(o.ID), Title: o.Title, Priority: o.Priority})
+		return q.PutGroup(ctx, tx, db.PutGroupParams{GroupID: string(o.ID), Title: o.Title, Priority: o.Priority,
+			Permissions: orNone(o.Permissions)})
 	case enable.Avatar:
 		return q.PutAvatar(ctx, tx, db.PutAvatarParams{AvatarID: string(o.ID), Title: o.Title})
 	case enable.DefaultAvatar:
@@ -72,6 +83,12 @@ func (s *Store) putTool(ctx context.Context, tx pgx.Tx, t catalog.Tool) error {
 	if err != nil {
 		return err
 	}
+	alone := t.Capability
+	alone.Fallback = nil // has a table
+	capability, err := json.Marshal(alone)
+	if err != nil {
+		return err
+	}
 	config := t.Config
 	if config == nil {
 		config = json.RawMessage("{}")
@@ -80,7 +97,8 @@ func (s *Store) putTool(ctx context.Context, tx pgx.Tx, t catalog.Tool) error {
 		Title: t.Title, Description: t.Description, Prompt: t.Prompt, Category: t.Category, Config: config,
 		Status: string(t.Status), Core: t.Core, Precedence: t.Precedence, Risk: string(t.Risk),
 		RequiredCapabilities: orNone(t.RequiredCapabilities), OwnerUserID: orNull(t.Owner), Keywords: orNone(t.Keywords),
-		Aliases: orNone(t.Aliases), Examples: orNone(t.Examples), Localized: localized})
+		Aliases: orNone(t.Aliases), Examples: orNone(t.Examples), Localized: localized,
+		Capability: capability, FailThreshold: numberOrNull(t.Health.FailThreshold), CooldownMs: numberOrNull(t.Health.CooldownMs)})
 }
 
 // addReferences writes the rows by which an object refers to others, which are there now, and its rules.
@@ -93,6 +111,9 @@ func (s *Store) addReferences(ctx context.Context, tx pgx.Tx, object any) error 
 		return s.putQuotas(ctx, tx, "", o.ID, o.Quotas)
 	case catalog.Tool:
 		if err := s.putQuotas(ctx, tx, o.ID, "", o.Quotas); err != nil {
+			return err
+		}
+		if err := q.AddToolFallbacks(ctx, tx, db.AddToolFallbacksParams{ToolID: string(o.ID), FallbackToolIds: as[string](o.Capability.Fallback)}); err != nil {
 			return err
 		}
 		return q.AddToolRelations(ctx, tx, db.AddToolRelationsParams{ToolID: string(o.ID), RelatedToolIds: as[string](o.Related)})
@@ -165,6 +186,13 @@ func orNone(list []string) []string {
 		return []string{}
 	}
 	return list
+}
+
+func numberOrNull(n int32) *int32 {
+	if n == 0 {
+		return nil
+	}
+	return &n
 }
 
 func timeOrNull(t time.Time) *time.Time {

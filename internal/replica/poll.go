@@ -142,5 +142,6 @@ func (r *Replica) refresh(ctx context.Context) error {
 	} else {
 		r.watchers.wake(d.Users, d.Chats)
 	}
+	r.approvalWatchers.tell(d.Approvals, before != nil && d.Lost)
 	return nil
 }

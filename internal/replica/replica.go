@@ -51,6 +51,8 @@ type Replica struct {
 	state    atomic.Pointer[state]
 	polls    polls
 	watchers watchers
+
+	approvalWatchers approvalWatchers
 }
 
 // state is what was known at an instant. It never changes.

@@ -3,6 +3,7 @@ package replica
 import (
 	"context"
 
+	"github.com/toolgrant/toolgrant/internal/approval"
 	"github.com/toolgrant/toolgrant/internal/availability"
 	"github.com/toolgrant/toolgrant/internal/effective"
 	"github.com/toolgrant/toolgrant/internal/enable"
@@ -39,4 +40,6 @@ type Delta struct {
 	// Users and Chats were changed.
 	Users []id.User
 	Chats []id.Chat
+	// Approvals were asked for, or something became of them.
+	Approvals []approval.Ref
 }

@@ -17,9 +17,14 @@ SELECT * FROM tool_types WHERE @every::bool OR tool_type_id = ANY (@ids::text[])
 
 -- name: ListTools :many
 SELECT tool_id, tool_type_id, name, title, description, prompt, category, config, status, core, precedence, risk,
-       required_capabilities, owner_user_id, keywords, aliases, examples, localized,
+       required_capabilities, owner_user_id, keywords, aliases, examples, localized, capability, fail_threshold, cooldown_ms,
        ARRAY(SELECT r.related_tool_id FROM tool_relations r WHERE r.tool_id = t.tool_id ORDER BY 1)::text[] AS related_tool_ids
 FROM tools t WHERE @every::bool OR tool_id = ANY (@ids::text[]) ORDER BY tool_id;
+
+-- ListToolFallbacks is apart from ListTools: most tools have none.
+-- name: ListToolFallbacks :many
+SELECT tool_id, fallback_tool_id FROM tool_fallbacks
+WHERE @every::bool OR tool_id = ANY (@ids::text[]) ORDER BY tool_id, position;
 
 -- name: ListMcpServers :many
 SELECT * FROM mcp_servers WHERE @every::bool OR mcp_server_id = ANY (@ids::text[]) ORDER BY mcp_server_id;
@@ -50,27 +55,40 @@ ON CONFLICT (mcp_server_id) DO UPDATE SET (title, transport, endpoint, priority,
     (excluded.title, excluded.transport, excluded.endpoint, excluded.priority, excluded.headers_from_env);
 
 -- name: PutToolType :exec
-INSERT INTO tool_types (tool_type_id, title, source, tool_class, mcp_server_id, config_schema, input_schema, disabled)
-VALUES (@tool_type_id, @title, @source, @tool_class, sqlc.narg(mcp_server_id), @config_schema, @input_schema, @disabled)
-ON CONFLICT (tool_type_id) DO UPDATE SET (title, source, tool_class, mcp_server_id, config_schema, input_schema, disabled) =
-    (excluded.title, excluded.source, excluded.tool_class, excluded.mcp_server_id, excluded.config_schema, excluded.input_schema, excluded.disabled);
+INSERT INTO tool_types (tool_type_id, title, source, tool_class, mcp_server_id, config_schema, input_schema, disabled, functions)
+VALUES (@tool_type_id, @title, @source, @tool_class, sqlc.narg(mcp_server_id), @config_schema, @input_schema, @disabled, @functions)
+ON CONFLICT (tool_type_id) DO UPDATE SET (title, source, tool_class, mcp_server_id, config_schema, input_schema, disabled, functions) =
+    (excluded.title, excluded.source, excluded.tool_class, excluded.mcp_server_id, excluded.config_schema, excluded.input_schema,
+    excluded.disabled, excluded.functions);
 
 -- name: PutTool :exec
 INSERT INTO tools (tool_id, tool_type_id, name, title, description, prompt, category, config, status, core, precedence,
-    risk, required_capabilities, owner_user_id, keywords, aliases, examples, localized)
+    risk, required_capabilities, owner_user_id, keywords, aliases, examples, localized, capability, fail_threshold, cooldown_ms)
 VALUES (@tool_id, @tool_type_id, @name, @title, @description, @prompt, @category, @config, @status, @core, @precedence,
-    @risk, @required_capabilities, sqlc.narg(owner_user_id), @keywords, @aliases, @examples, @localized)
+    @risk, @required_capabilities, sqlc.narg(owner_user_id), @keywords, @aliases, @examples, @localized, @capability,
+    sqlc.narg(fail_threshold), sqlc.narg(cooldown_ms))
 ON CONFLICT (tool_id) DO UPDATE SET (tool_type_id, name, title, description, prompt, category, config, status, core,
-    precedence, risk, required_capabilities, owner_user_id, keywords, aliases, examples, localized) =
+    precedence, risk, required_capabilities, owner_user_id, keywords, aliases, examples, localized, capability,
+    fail_threshold, cooldown_ms) =
     (excluded.tool_type_id, excluded.name, excluded.title, excluded.description, excluded.prompt, excluded.category,
     excluded.config, excluded.status, excluded.core, excluded.precedence, excluded.risk, excluded.required_capabilities,
-    excluded.owner_user_id, excluded.keywords, excluded.aliases, excluded.examples, excluded.localized);
+    excluded.owner_user_id, excluded.keywords, excluded.aliases, excluded.examples, excluded.localized, excluded.capability,
+    excluded.fail_threshold, excluded.cooldown_ms);
 
 -- name: ClearToolRelations :exec
 DELETE FROM tool_relations WHERE tool_id = @tool_id;
 
 -- name: AddToolRelations :exec
 INSERT INTO tool_relations (tool_id, related_tool_id) SELECT @tool_id, unnest(@related_tool_ids::text[]);
+
+-- name: ClearToolFallbacks :exec
+DELETE FROM tool_fallbacks WHERE tool_id = @tool_id;
+
+-- AddToolFallbacks keeps their order.
+-- name: AddToolFallbacks :exec
+INSERT INTO tool_fallbacks (tool_id, position, fallback_tool_id)
+SELECT @tool_id, f.position, f.fallback_tool_id
+FROM unnest(@fallback_tool_ids::text[]) WITH ORDINALITY AS f (fallback_tool_id, position);
 
 -- name: PutDeviceType :exec
 INSERT INTO device_types (device_type_id, title, capabilities)
@@ -84,9 +102,9 @@ DELETE FROM device_type_tools WHERE device_type_id = @device_type_id;
 INSERT INTO device_type_tools (device_type_id, tool_id) SELECT @device_type_id, unnest(@tool_ids::text[]);
 
 -- name: PutGroup :exec
-INSERT INTO groups (group_id, title, priority)
-VALUES (@group_id, @title, @priority)
-ON CONFLICT (group_id) DO UPDATE SET (title, priority) = (excluded.title, excluded.priority);
+INSERT INTO groups (group_id, title, priority, permissions)
+VALUES (@group_id, @title, @priority, @permissions)
+ON CONFLICT (group_id) DO UPDATE SET (title, priority, permissions) = (excluded.title, excluded.priority, excluded.permissions);
 
 -- name: ClearGroupTools :exec
 DELETE FROM group_tools WHERE group_id = @group_id;

@@ -52,6 +52,23 @@ func (q *Queries) AddGroupTools(ctx context.Context, db DBTX, arg AddGroupToolsP
 	return err
 }
 
+const addToolFallbacks = `-- name: AddToolFallbacks :exec
+INSERT INTO tool_fallbacks (tool_id, position, fallback_tool_id)
+SELECT $1, f.position, f.fallback_tool_id
+FROM unnest($2::text[]) WITH ORDINALITY AS f (fallback_tool_id, position)
+`
+
+type AddToolFallbacksParams struct {
+	ToolID          string
+	FallbackToolIds []string
+}
+
+// AddToolFallbacks keeps their order.
+func (q *Queries) AddToolFallbacks(ctx context.Context, db DBTX, arg AddToolFallbacksParams) error {
+	_, err := db.Exec(ctx, addToolFallbacks, arg.ToolID, arg.FallbackToolIds)
+	return err
+}
+
 const addToolRelations = `-- name: AddToolRelations :exec
 INSERT INTO tool_relations (tool_id, related_tool_id) SELECT $1, unnest($2::text[])
 `
@@ -112,6 +129,15 @@ DELETE FROM group_tools WHERE group_id = $1
 
 func (q *Queries) ClearGroupTools(ctx context.Context, db DBTX, groupID string) error {
 	_, err := db.Exec(ctx, clearGroupTools, groupID)
+	return err
+}
+
+const clearToolFallbacks = `-- name: ClearToolFallbacks :exec
+DELETE FROM tool_fallbacks WHERE tool_id = $1
+`
+
+func (q *Queries) ClearToolFallbacks(ctx context.Context, db DBTX, toolID string) error {
+	_, err := db.Exec(ctx, clearToolFallbacks, toolID)
 	return err
 }
 
@@ -302,7 +328,7 @@ func (q *Queries) ListDeviceTypes(ctx context.Context, db DBTX, arg ListDeviceTy
 }
 
 const listGroups = `-- name: ListGroups :many
-SELECT g.group_id, g.title, g.priority,
+SELECT g.group_id, g.title, g.priority, g.permissions,
        ARRAY(SELECT t.tool_id FROM group_tools t WHERE t.group_id = g.group_id AND t.effect = 'GRANT' ORDER BY 1)::text[] AS grant_tool_ids,
        ARRAY(SELECT t.tool_id FROM group_tools t WHERE t.group_id = g.group_id AND t.effect = 'REVOKE' ORDER BY 1)::text[] AS revoke_tool_ids
 FROM groups g WHERE $1::bool OR group_id = ANY ($2::text[]) ORDER BY group_id
@@ -317,6 +343,7 @@ type ListGroupsRow struct {
 	GroupID       string
 	Title         string
 	Priority      int32
+	Permissions   []string
 	GrantToolIds  []string
 	RevokeToolIds []string
 }
@@ -334,6 +361,7 @@ func (q *Queries) ListGroups(ctx context.Context, db DBTX, arg ListGroupsParams)
 			&i.GroupID,
 			&i.Title,
 			&i.Priority,
+			&i.Permissions,
 			&i.GrantToolIds,
 			&i.RevokeToolIds,
 		); err != nil {
@@ -383,9 +411,45 @@ func (q *Queries) ListMcpServers(ctx context.Context, db DBTX, arg ListMcpServer
 	return items, nil
 }
 
+const listToolFallbacks = `-- name: ListToolFallbacks :many
+SELECT tool_id, fallback_tool_id FROM tool_fallbacks
+WHERE $1::bool OR tool_id = ANY ($2::text[]) ORDER BY tool_id, position
+`
+
+type ListToolFallbacksParams struct {
+	Every bool
+	Ids   []string
+}
+
+type ListToolFallbacksRow struct {
+	ToolID         string
+	FallbackToolID string
+}
+
+// ListToolFallbacks is apart from ListTools: most tools have none.
+func (q *Queries) ListToolFallbacks(ctx context.Context, db DBTX, arg ListToolFallbacksParams) ([]ListToolFallbacksRow, error) {
+	rows, err := db.Query(ctx, listToolFallbacks, arg.Every, arg.Ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListToolFallbacksRow
+	for rows.Next() {
+		var i ListToolFallbacksRow
+		if err := rows.Scan(&i.ToolID, &i.FallbackToolID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listToolTypes = `-- name: ListToolTypes :many
 
-SELECT tool_type_id, title, source, tool_class, mcp_server_id, config_schema, input_schema, disabled FROM tool_types WHERE $1::bool OR tool_type_id = ANY ($2::text[]) ORDER BY tool_type_id
+SELECT tool_type_id, title, source, tool_class, mcp_server_id, config_schema, input_schema, disabled, functions FROM tool_types WHERE $1::bool OR tool_type_id = ANY ($2::text[]) ORDER BY tool_type_id
 `
 
 type ListToolTypesParams struct {
@@ -412,6 +476,7 @@ func (q *Queries) ListToolTypes(ctx context.Context, db DBTX, arg ListToolTypesP
 			&i.ConfigSchema,
 			&i.InputSchema,
 			&i.Disabled,
+			&i.Functions,
 		); err != nil {
 			return nil, err
 		}
@@ -425,7 +490,7 @@ func (q *Queries) ListToolTypes(ctx context.Context, db DBTX, arg ListToolTypesP
 
 const listTools = `-- name: ListTools :many
 SELECT tool_id, tool_type_id, name, title, description, prompt, category, config, status, core, precedence, risk,
-       required_capabilities, owner_user_id, keywords, aliases, examples, localized,
+       required_capabilities, owner_user_id, keywords, aliases, examples, localized, capability, fail_threshold, cooldown_ms,
        ARRAY(SELECT r.related_tool_id FROM tool_relations r WHERE r.tool_id = t.tool_id ORDER BY 1)::text[] AS related_tool_ids
 FROM tools t WHERE $1::bool OR tool_id = ANY ($2::text[]) ORDER BY tool_id
 `
@@ -454,6 +519,9 @@ type ListToolsRow struct {
 	Aliases              []string
 	Examples             []string
 	Localized            []byte
+	Capability           []byte
+	FailThreshold        *int32
+	CooldownMs           *int32
 	RelatedToolIds       []string
 }
 
@@ -485,6 +553,9 @@ func (q *Queries) ListTools(ctx context.Context, db DBTX, arg ListToolsParams) (
 			&i.Aliases,
 			&i.Examples,
 			&i.Localized,
+			&i.Capability,
+			&i.FailThreshold,
+			&i.CooldownMs,
 			&i.RelatedToolIds,
 		); err != nil {
 			return nil, err
@@ -559,19 +630,25 @@ func (q *Queries) PutDeviceType(ctx context.Context, db DBTX, arg PutDeviceTypeP
 }
 
 const putGroup = `-- name: PutGroup :exec
-INSERT INTO groups (group_id, title, priority)
-VALUES ($1, $2, $3)
-ON CONFLICT (group_id) DO UPDATE SET (title, priority) = (excluded.title, excluded.priority)
+INSERT INTO groups (group_id, title, priority, permissions)
+VALUES ($1, $2, $3, $4)
+ON CONFLICT (group_id) DO UPDATE SET (title, priority, permissions) = (excluded.title, excluded.priority, excluded.permissions)
 `
 
 type PutGroupParams struct {
-	GroupID  string
-	Title    string
-	Priority int32
+	GroupID     string
+	Title       string
+	Priority    int32
+	Permissions []string
 }
 
 func (q *Queries) PutGroup(ctx context.Context, db DBTX, arg PutGroupParams) error {
-	_, err := db.Exec(ctx, putGroup, arg.GroupID, arg.Title, arg.Priority)
+	_, err := db.Exec(ctx, putGroup,
+		arg.GroupID,
+		arg.Title,
+		arg.Priority,
+		arg.Permissions,
+	)
 	return err
 }
 
@@ -605,14 +682,17 @@ func (q *Queries) PutMcpServer(ctx context.Context, db DBTX, arg PutMcpServerPar
 
 const putTool = `-- name: PutTool :exec
 INSERT INTO tools (tool_id, tool_type_id, name, title, description, prompt, category, config, status, core, precedence,
-    risk, required_capabilities, owner_user_id, keywords, aliases, examples, localized)
+    risk, required_capabilities, owner_user_id, keywords, aliases, examples, localized, capability, fail_threshold, cooldown_ms)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
-    $12, $13, $14, $15, $16, $17, $18)
+    $12, $13, $14, $15, $16, $17, $18, $19,
+    $20, $21)
 ON CONFLICT (tool_id) DO UPDATE SET (tool_type_id, name, title, description, prompt, category, config, status, core,
-    precedence, risk, required_capabilities, owner_user_id, keywords, aliases, examples, localized) =
+    precedence, risk, required_capabilities, owner_user_id, keywords, aliases, examples, localized, capability,
+    fail_threshold, cooldown_ms) =
     (excluded.tool_type_id, excluded.name, excluded.title, excluded.description, excluded.prompt, excluded.category,
     excluded.config, excluded.status, excluded.core, excluded.precedence, excluded.risk, excluded.required_capabilities,
-    excluded.owner_user_id, excluded.keywords, excluded.aliases, excluded.examples, excluded.localized)
+    excluded.owner_user_id, excluded.keywords, excluded.aliases, excluded.examples, excluded.localized, excluded.capability,
+    excluded.fail_threshold, excluded.cooldown_ms)
 `
 
 type PutToolParams struct {
@@ -634,6 +714,9 @@ type PutToolParams struct {
 	Aliases              []string
 	Examples             []string
 	Localized            []byte
+	Capability           []byte
+	FailThreshold        *int32
+	CooldownMs           *int32
 }
 
 func (q *Queries) PutTool(ctx context.Context, db DBTX, arg PutToolParams) error {
@@ -656,15 +739,19 @@ func (q *Queries) PutTool(ctx context.Context, db DBTX, arg PutToolParams) error
 		arg.Aliases,
 		arg.Examples,
 		arg.Localized,
+		arg.Capability,
+		arg.FailThreshold,
+		arg.CooldownMs,
 	)
 	return err
 }
 
 const putToolType = `-- name: PutToolType :exec
-INSERT INTO tool_types (tool_type_id, title, source, tool_class, mcp_server_id, config_schema, input_schema, disabled)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-ON CONFLICT (tool_type_id) DO UPDATE SET (title, source, tool_class, mcp_server_id, config_schema, input_schema, disabled) =
-    (excluded.title, excluded.source, excluded.tool_class, excluded.mcp_server_id, excluded.config_schema, excluded.input_schema, excluded.disabled)
+INSERT INTO tool_types (tool_type_id, title, source, tool_class, mcp_server_id, config_schema, input_schema, disabled, functions)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+ON CONFLICT (tool_type_id) DO UPDATE SET (title, source, tool_class, mcp_server_id, config_schema, input_schema, disabled, functions) =
+    (excluded.title, excluded.source, excluded.tool_class, excluded.mcp_server_id, excluded.config_schema, excluded.input_schema,
+    excluded.disabled, excluded.functions)
 `
 
 type PutToolTypeParams struct {
@@ -676,6 +763,7 @@ type PutToolTypeParams struct {
 	ConfigSchema []byte
 	InputSchema  []byte
 	Disabled     bool
+	Functions    []byte
 }
 
 func (q *Queries) PutToolType(ctx context.Context, db DBTX, arg PutToolTypeParams) error {
@@ -688,6 +776,7 @@ func (q *Queries) PutToolType(ctx context.Context, db DBTX, arg PutToolTypeParam
 		arg.ConfigSchema,
 		arg.InputSchema,
 		arg.Disabled,
+		arg.Functions,
 	)
 	return err
 }

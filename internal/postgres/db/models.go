@@ -8,6 +8,31 @@ import (
 	"time"
 )
 
+// What became of approvals: granted or refused, used, taken back; append-only.
+type ApprovalDecision struct {
+	ApprovalID string
+	Step       string
+	Scope      *string
+	ExpireTime *time.Time
+	Actor      string
+	Reason     string
+	CreateTime time.Time
+}
+
+// Calls that a person was asked to approve; append-only.
+type ApprovalRequest struct {
+	ApprovalID      string
+	CallID          string
+	ChatID          string
+	UserID          string
+	ToolID          string
+	Function        string
+	Arguments       string
+	ArgumentsDigest []byte
+	CreateTime      time.Time
+	ExpireTime      time.Time
+}
+
 // Who administered what, and why; append-only.
 type AuditEntry struct {
 	SequenceNumber int64
@@ -131,9 +156,10 @@ type DeviceTypeTool struct {
 
 // Groups of users; the highest priority decides.
 type Group struct {
-	GroupID  string
-	Title    string
-	Priority int32
+	GroupID     string
+	Title       string
+	Priority    int32
+	Permissions []string
 }
 
 // What a group grants and revokes; never private tools.
@@ -255,6 +281,16 @@ type Tool struct {
 	Aliases              []string
 	Examples             []string
 	Localized            []byte
+	Capability           []byte
+	FailThreshold        *int32
+	CooldownMs           *int32
+}
+
+// What to use instead of a tool that cannot be used, best first.
+type ToolFallback struct {
+	ToolID         string
+	Position       int32
+	FallbackToolID string
 }
 
 // Tools often needed together.
@@ -273,6 +309,7 @@ type ToolType struct {
 	ConfigSchema []byte
 	InputSchema  []byte
 	Disabled     bool
+	Functions    []byte
 }
 
 // Who may own devices, private tools and chats.
