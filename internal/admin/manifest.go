@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/toolgrant/toolgrant/internal/availability"
-	"github.com/toolgrant/toolgrant/internal/catalog"
 	"github.com/toolgrant/toolgrant/internal/effective"
 	"github.com/toolgrant/toolgrant/internal/quota"
 )
@@ -17,8 +16,7 @@ import (
 // Manifest is the administered world, or a part of it.
 type Manifest struct {
 	effective.Definitions
-	MCPServers []catalog.MCPServer
-	Users      []availability.User
+	Users []availability.User
 }
 
 // Edit is what is to become of the stored objects.

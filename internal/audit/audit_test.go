@@ -104,7 +104,7 @@ func TestNoPasswordIsWritten(t *testing.T) {
 	server := catalog.MCPServer{ID: "s", Transport: catalog.TransportStreamableHTTP, Endpoint: "https://ann:hunter2@example.com/mcp",
 		HeadersFromEnv: map[string]string{"Authorization": "EXAMPLE_TOKEN"}}
 	t.Setenv("EXAMPLE_TOKEN", "hunter2")
-	e := one(t, admin.Manifest{}, admin.Manifest{MCPServers: []catalog.MCPServer{server}})
+	e := one(t, admin.Manifest{}, admin.Manifest{Definitions: effective.Definitions{MCPServers: []catalog.MCPServer{server}}})
 	if got := text(t, e.After); strings.Contains(got, "hunter2") || !strings.Contains(got, "https://ann:xxxxx@example.com/mcp") || !strings.Contains(got, "EXAMPLE_TOKEN") {
 		t.Errorf("got %s", got)
 	}

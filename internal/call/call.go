@@ -17,6 +17,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/toolgrant/toolgrant/internal/approval"
 	"github.com/toolgrant/toolgrant/internal/catalog"
 	"github.com/toolgrant/toolgrant/internal/effective"
 	"github.com/toolgrant/toolgrant/internal/id"
@@ -24,7 +25,7 @@ import (
 
 // Request is the question about one call.
 type Request struct {
-	Call     string // names the call among all
+	Call     id.Call // names the call among all
 	Chat     id.Chat
 	Turn     *int32 // nil: the chat's
 	Function string // as the model called it
@@ -45,9 +46,11 @@ type Facts struct {
 	User       id.User
 	Now        time.Time
 	Deployment Deployment
-	Approvals  []Approval // those of the call, the chat and the user; others do no harm
-	Health     Health     // nil: all is well
-	Synonyms   Synonyms   // nil: DefaultSynonyms
+	// Approvals returns those of the call, the chat and the user; others do no harm. It is asked only about risky
+	// calls, perhaps more than once. Nil: there are none.
+	Approvals func() []approval.Approval
+	Health    Health   // nil: all is well
+	Synonyms  Synonyms // nil: DefaultSynonyms
 }
 
 // Decision is whether a call may be made.
@@ -77,6 +80,7 @@ const (
 	ReasonNotEnabledExplicitly Reason = "NOT_ENABLED_EXPLICITLY"
 	ReasonApprovalRequired     Reason = "APPROVAL_REQUIRED"
 	ReasonApprovalDenied       Reason = "APPROVAL_DENIED"
+	ReasonApprovalExpired      Reason = "APPROVAL_EXPIRED"
 	ReasonUnhealthy            Reason = "UNHEALTHY"
 )
 
@@ -96,7 +100,7 @@ type Answer struct {
 	// Fallback are the tools to use if the call fails or may not be made, best first.
 	Fallback []id.Tool
 	// Approval is what the call rests on or waits for. Empty while it needs one: it has yet to be asked for.
-	Approval string
+	Approval id.Approval
 	Withheld *effective.Withheld // WITHHELD, NOT_ENABLED: why the tool is not available
 	// Probes are breakers that let one call through to see whether all is well again. Who makes the call must be that
 	// one: if another is, the decision is made again with Facts that say so.

@@ -2,10 +2,10 @@ package call_test
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 	"testing"
 
+	"github.com/toolgrant/toolgrant/internal/approval"
 	"github.com/toolgrant/toolgrant/internal/call"
 	"github.com/toolgrant/toolgrant/internal/call/calltest"
 	"github.com/toolgrant/toolgrant/internal/effective"
@@ -35,8 +35,8 @@ func TestCases(t *testing.T) {
 					FilesystemRead:  slices.Contains(q.Deployment, "filesystem.read"),
 					FilesystemWrite: slices.Contains(q.Deployment, "filesystem.write"),
 				}}
-			r := call.Request{Call: q.Call.ID, Chat: "chat", Turn: q.Turn, Function: q.Call.Function, Source: q.Call.Source,
-				Arguments: decoded(t, q.Call.Arguments), ModelCapabilities: q.Call.ModelCapabilities,
+			r := call.Request{Call: id.Call(q.Call.ID), Chat: "chat", Turn: q.Turn, Function: q.Call.Function, Source: q.Call.Source,
+				Arguments: q.Decoded(t), ModelCapabilities: q.Call.ModelCapabilities,
 				ProviderCapabilities: q.Call.ProviderCapabilities, Provider: q.Call.Provider}
 			for _, name := range q.Synonyms {
 				if f.Synonyms == nil {
@@ -44,27 +44,10 @@ func TestCases(t *testing.T) {
 				}
 				f.Synonyms[name] = true
 			}
-			for _, p := range q.Approvals {
-				f.Approvals = append(f.Approvals, call.Approval{ID: p.ID, Call: cmp.Or(p.Call, r.Call),
-					Chat: cmp.Or(id.Chat(p.Chat), r.Chat), User: cmp.Or(id.User(p.User), f.User), Tool: id.Tool(p.Tool),
-					Function: cmp.Or(p.Function, r.Function), State: call.ApprovalState(p.State),
-					Scope: call.ApprovalScope(p.Scope), Expire: p.Expire})
-			}
+			f.Approvals = func() []approval.Approval { return q.Known(t) }
 			return plain(call.Decide(&f, &r))
 		}
 	})
-}
-
-// decoded is what JSON makes of arguments.
-func decoded(t *testing.T, arguments map[string]any) (decoded map[string]any) {
-	data, err := json.Marshal(arguments)
-	if err == nil {
-		err = json.Unmarshal(data, &decoded)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return decoded
 }
 
 func health(q *calltest.Question) call.Health {
@@ -84,7 +67,7 @@ func subject(s calltest.Subject) call.Subject {
 
 // plain words an answer as cases do.
 func plain(a call.Answer) calltest.Answer {
-	p := calltest.Answer{Decision: string(a.Decision), Reason: string(a.Reason), Tool: string(a.Tool), Approval: a.Approval,
+	p := calltest.Answer{Decision: string(a.Decision), Reason: string(a.Reason), Tool: string(a.Tool), Approval: string(a.Approval),
 		Function: a.Function, Risk: string(a.Risk), Trace: a.Trace, Message: a.Message, MessageZH: a.MessageZH}
 	for _, tool := range a.Fallback {
 		p.Fallback = append(p.Fallback, string(tool))

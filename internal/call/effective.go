@@ -63,7 +63,7 @@ func (f *Facts) enableable(r *Request) *candidate {
 
 // enable is the request that enables a tool. Asked for once more for the same call, it is the same request.
 func enable(r *Request, tool id.Tool) *EnableRequest {
-	name := "enable:" + r.Call
+	name := "enable:" + string(r.Call)
 	if len(name) > id.MaxBytes {
 		sum := sha256.Sum256([]byte(r.Call))
 		name = "enable:" + hex.EncodeToString(sum[:])

@@ -10,8 +10,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/toolgrant/toolgrant/internal/approval"
 	"github.com/toolgrant/toolgrant/internal/availability"
 	"github.com/toolgrant/toolgrant/internal/call"
+	"github.com/toolgrant/toolgrant/internal/call/calltest"
 	"github.com/toolgrant/toolgrant/internal/catalog"
 	"github.com/toolgrant/toolgrant/internal/effective"
 	"github.com/toolgrant/toolgrant/internal/enable"
@@ -31,7 +33,7 @@ type sample struct {
 	servers     []catalog.MCPServer
 	user        *availability.User
 	log         []enable.Entry
-	approvals   []call.Approval
+	approvals   []approval.Approval
 	health      map[call.Subject]call.Condition
 	request     call.Request
 }
@@ -76,10 +78,14 @@ func draw(t *rapid.T) *sample {
 	}
 	d.DeviceTypes = []availability.DeviceType{offered}
 	for i := range rapid.IntRange(0, 6).Draw(t, "approvals") {
-		s.approvals = append(s.approvals, call.Approval{ID: fmt.Sprint("approval", i), User: "u", Chat: "chat",
-			Call: rapid.SampledFrom([]string{"call", "other"}).Draw(t, "asked by"), Tool: rapid.SampledFrom(tools).Draw(t, "of"),
-			Function: rapid.SampledFrom(functions).Draw(t, "for"), Scope: rapid.SampledFrom([]call.ApprovalScope{call.ScopeOnce, call.ScopeChat}).Draw(t, "scope"),
-			State: rapid.SampledFrom([]call.ApprovalState{call.ApprovalApproved, call.ApprovalApproved, call.ApprovalPending, call.ApprovalDenied}).Draw(t, "state")})
+		p := calltest.Approval{ID: fmt.Sprint("approval", i), User: "u", Chat: "chat", Call: fmt.Sprint("other", i),
+			Tool: string(rapid.SampledFrom(tools).Draw(t, "of")), Function: rapid.SampledFrom(functions).Draw(t, "for"),
+			Scope: rapid.SampledFrom([]string{"ONCE", "CHAT"}).Draw(t, "scope"),
+			State: rapid.SampledFrom([]string{"APPROVED", "APPROVED", "PENDING", "DENIED"}).Draw(t, "state")}
+		if i == 0 { // a call asks once
+			p.Call = "call"
+		}
+		s.approvals = append(s.approvals, p.Made(noon, nil))
 	}
 	s.health = map[call.Subject]call.Condition{}
 	for _, tool := range tools {
@@ -103,15 +109,16 @@ func (s *sample) decide(t *rapid.T) (*effective.World, *effective.Answer, call.A
 		t.Fatal(err)
 	}
 	answer := world.Resolve(effective.Question{User: s.user, Surface: availability.Web, Chat: enable.State{}.Fold(s.log...), Now: noon})
-	f := call.Facts{Index: call.Compile(world.Catalog, s.servers), Answer: answer, User: s.user.ID, Now: noon, Approvals: s.approvals,
-		Health: func(subject call.Subject) call.Condition { return s.health[subject] }}
+	f := call.Facts{Index: call.Compile(world.Catalog, s.servers), Answer: answer, User: s.user.ID, Now: noon,
+		Approvals: func() []approval.Approval { return s.approvals },
+		Health:    func(subject call.Subject) call.Condition { return s.health[subject] }}
 	return world, answer, call.Decide(&f, &s.request)
 }
 
 // granted tells whether a person approved calls of some function of a tool, other than for one other call.
 func (s *sample) granted(tool id.Tool) bool {
-	return slices.ContainsFunc(s.approvals, func(p call.Approval) bool {
-		return p.Tool == tool && p.State == call.ApprovalApproved && (p.Scope == call.ScopeChat || p.Call == s.request.Call)
+	return slices.ContainsFunc(s.approvals, func(p approval.Approval) bool {
+		return p.Tool == tool && p.State(noon) == approval.Approved && (p.Decision.Scope == approval.Chat || p.Call.ID == s.request.Call)
 	})
 }
 

@@ -1,6 +1,9 @@
 package call
 
-import "github.com/toolgrant/toolgrant/internal/catalog"
+import (
+	"github.com/toolgrant/toolgrant/internal/approval"
+	"github.com/toolgrant/toolgrant/internal/catalog"
+)
 
 // harmless refuses what is too risky. LOW runs once it is enabled. MEDIUM must have been enabled by somebody, in the
 // chat or in an Avatar, and not merely be on as a core tool. HIGH needs a person's approval besides. Nothing but a
@@ -22,7 +25,7 @@ func harmless(f *Facts, r *Request, c *candidate, a *Answer) bool {
 	}
 	asked, grant := f.approvals(r, t.ID, c.function.name)
 	switch {
-	case asked != nil && asked.State == ApprovalDenied:
+	case asked != nil && asked.State(f.Now) == approval.Denied:
 		a.Approval = asked.ID
 		a.refuse(ReasonApprovalDenied, "The call of "+english+" was not approved.", "对"+chinese+"的调用未获批准。")
 		a.instead(f, r, c, 0)
@@ -30,11 +33,21 @@ func harmless(f *Facts, r *Request, c *candidate, a *Answer) bool {
 	case grant != nil:
 		a.Approval = grant.ID
 		return true
+	case asked != nil && asked.State(f.Now) != approval.Pending:
+		// A call asks once: what became of that is its answer.
+		a.Approval = asked.ID
+		if asked.Decision == nil {
+			a.refuse(ReasonApprovalExpired, "Nobody approved the call of "+english+" in time.", "对"+chinese+"的调用未在规定时间内获得批准。")
+		} else {
+			a.refuse(ReasonApprovalExpired, "The approval of the call of "+english+" does not hold any more.", "对"+chinese+"的调用的批准已失效。")
+		}
+		a.instead(f, r, c, 0)
+		return false
 	}
 	a.refuse(ReasonApprovalRequired, english+" can do harm, so a person must approve the call.", chinese+"可能造成损害，因此必须由人批准此调用。")
 	a.Decision, a.Next.Approve = NeedsApproval, true
 	a.Fallback, _ = f.fallback(r, c)
-	if asked != nil && asked.pendingAt(f.Now) {
+	if asked != nil {
 		a.Approval = asked.ID
 	}
 	return false

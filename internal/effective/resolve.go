@@ -18,6 +18,8 @@ type World struct {
 	Catalog      *catalog.Snapshot
 	Availability *availability.Snapshot
 	Enable       *enable.Snapshot
+	// MCPServers are those that tool types name.
+	MCPServers []catalog.MCPServer
 
 	quoted []words // the tools' titles, by number
 }
@@ -30,6 +32,7 @@ type Definitions struct {
 	Groups         []availability.Group
 	Avatars        []enable.Avatar
 	DefaultAvatars []enable.DefaultAvatar
+	MCPServers     []catalog.MCPServer
 }
 
 // Compile compiles definitions. It fails only on what storage prevents: see catalog.Compile.
@@ -42,6 +45,7 @@ func Compile(d Definitions) (*World, error) {
 		Catalog:      tools,
 		Availability: availability.Compile(tools, d.DeviceTypes, d.Groups),
 		Enable:       enable.Compile(tools, d.Avatars, d.DefaultAvatars),
+		MCPServers:   d.MCPServers,
 		quoted:       quote(tools),
 	}, nil
 }

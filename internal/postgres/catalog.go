@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/toolgrant/toolgrant/internal/catalog"
 	"github.com/toolgrant/toolgrant/internal/effective"
 	"github.com/toolgrant/toolgrant/internal/postgres/db"
 	"github.com/toolgrant/toolgrant/internal/revision"
@@ -16,7 +15,6 @@ type compiledCatalog struct {
 	version     int64
 	revision    revision.Revision // a snapshot that shows it
 	definitions effective.Definitions
-	servers     []catalog.MCPServer
 	world       *effective.World
 }
 

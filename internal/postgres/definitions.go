@@ -23,7 +23,7 @@ func (s *Store) readDefinitions(ctx context.Context, tx db.DBTX, c *compiledCata
 	return errors.Join(
 		refresh(ctx, tx, since, "tool_type", &d.ToolTypes, s.toolTypes, func(t catalog.ToolType) string { return string(t.ID) }),
 		refresh(ctx, tx, since, "tool", &d.Tools, s.tools, func(t catalog.Tool) string { return string(t.ID) }),
-		refresh(ctx, tx, since, "mcp_server", &c.servers, s.mcpServers, func(m catalog.MCPServer) string { return string(m.ID) }),
+		refresh(ctx, tx, since, "mcp_server", &c.definitions.MCPServers, s.mcpServers, func(m catalog.MCPServer) string { return string(m.ID) }),
 		refresh(ctx, tx, since, "device_type", &d.DeviceTypes, s.deviceTypes, func(t availability.DeviceType) string { return string(t.ID) }),
 		refresh(ctx, tx, since, "group", &d.Groups, s.groups, func(g availability.Group) string { return string(g.ID) }),
 		refresh(ctx, tx, since, "avatar", &d.Avatars, s.avatars, func(a enable.Avatar) string { return string(a.ID) }),

@@ -71,7 +71,7 @@ func (s *Store) plan(ctx context.Context, tx pgx.Tx, users []id.User, decide fun
 	if err != nil {
 		return nil, err
 	}
-	stored := admin.Manifest{Definitions: c.definitions, MCPServers: c.servers}
+	stored := admin.Manifest{Definitions: c.definitions}
 	if stored.Users, err = s.usersOf(ctx, tx, as[string](users)); err != nil {
 		return nil, err
 	}

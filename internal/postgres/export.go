@@ -32,7 +32,7 @@ func (s *Store) export(ctx context.Context, users func(pgx.Tx) ([]availability.U
 		if err != nil {
 			return err
 		}
-		m = admin.Manifest{Definitions: c.definitions, MCPServers: c.servers}
+		m = admin.Manifest{Definitions: c.definitions}
 		m.Users, err = users(tx)
 		return err
 	})

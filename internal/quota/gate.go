@@ -182,6 +182,7 @@ func merge(parts ...Decision) Decision {
 	all := Decision{Admitted: true, Repeated: true}
 	for _, d := range parts {
 		all.Repeated = all.Repeated && d.Repeated
+		all.Over = all.Over || d.Over
 		if d.Expire.After(all.Expire) {
 			all.Expire = d.Expire
 		}

@@ -16,6 +16,8 @@ type Operation struct {
 	Cost  Cost
 	// Lease, if not zero, makes it a reservation, which is held so long.
 	Lease time.Duration
+	// Note is the caller's, of a reservation: another note is another content, and settling tells it.
+	Note string
 }
 
 // Limited is a rule with the limit that counts for the user.
@@ -33,6 +35,8 @@ type Decision struct {
 	Expire time.Time // of a reservation
 	// Repeated says that the operation was decided before; this is what was decided then.
 	Repeated bool
+	// Over says that it is a reservation which is taken again, and was settled.
+	Over bool
 	// Settled is what a reservation that was settled now, or before, came to.
 	Settled Settled
 }
@@ -42,6 +46,7 @@ type Settled struct {
 	User id.User
 	Tool id.Tool
 	Cost Cost
+	Note string
 }
 
 // Ledger holds counters. Its clock decides, not its callers'. Every operation is all or nothing and can be

@@ -89,9 +89,10 @@ type content struct {
 	tool  id.Tool
 	cost  Cost
 	lease time.Duration
+	note  string
 }
 
-func contentOf(o *Operation) content { return content{o.User, o.Tool, o.Cost, o.Lease} }
+func contentOf(o *Operation) content { return content{o.User, o.Tool, o.Cost, o.Lease, o.Note} }
 
 type state int
 
@@ -133,7 +134,7 @@ func (m *Memory) take(o Operation, others bool) (Decision, error) {
 	}
 	d := Decision{Admitted: true, States: make([]State, len(o.Rules))}
 	if known != nil {
-		d.Repeated, d.Expire = true, known.expire
+		d.Repeated, d.Expire, d.Over = true, known.expire, known.state != taken
 		d.look(o.Rules, counters)
 		return d, nil
 	}

@@ -44,7 +44,7 @@ func (m *Memory) settle(operation string, to state, tokens *int64) (Decision, er
 	if err != nil {
 		return Decision{}, err
 	}
-	d := Decision{Admitted: true, Repeated: r.state != taken, Expire: r.expire, States: make([]State, len(r.rules)), Settled: Settled{r.user, r.tool, cost}}
+	d := Decision{Admitted: true, Repeated: r.state != taken, Expire: r.expire, States: make([]State, len(r.rules)), Settled: Settled{r.user, r.tool, cost, r.note}}
 	if r.state == taken {
 		for i, c := range counters {
 			c.settle(r.leases[i], cost.In(r.rules[i].Unit), now)

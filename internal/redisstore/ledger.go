@@ -118,7 +118,8 @@ func RememberConsumed(d time.Duration) LedgerOption {
 }
 
 // NewLedger is for the nodes of a database, which the number identifies. The timeout bounds each command, of which
-// consuming takes one, reserving and settling three, and one more for each SYSTEM rule. A user of Redis's access
+// consuming takes one, reserving too (in a Cluster or with a SYSTEM rule: three), settling three, and one more for each
+// SYSTEM rule. A user of Redis's access
 // control needs the keys toolgrant:* and EVAL, EVALSHA, EXISTS, GET, SET, DEL, TIME, PEXPIREAT, HGET, HMGET, HSET, HDEL,
 // HINCRBY, ZADD, ZREM, ZRANGE, ZRANGEBYSCORE, ZREMRANGEBYRANK, and for an archive INFO, PTTL, HGETALL.
 func NewLedger(client redis.UniversalClient, database uint64, timeout time.Duration, options ...LedgerOption) *Ledger {
@@ -144,7 +145,7 @@ func (l *Ledger) Take(ctx context.Context, operation quota.Operation) (quota.Dec
 		return l.reserve(ctx, operation)
 	}
 	call := l.call(l.scripts.take, userSubject(operation.User), "o:"+operation.ID, len(operation.Rules))
-	call.argue(fingerprint(operation), 0, l.consumed.Milliseconds(), operation.ID, "")
+	call.argue(fingerprint(operation), 0, l.consumed.Milliseconds(), operation.ID, "", "", "", 0)
 	return call.take(ctx, operation.ID, operation.Rules, operation.Cost)
 }
 

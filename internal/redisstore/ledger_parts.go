@@ -46,6 +46,11 @@ func (p *part) put(states, into []quota.State) {
 
 // reserve takes from one part after the other, and undoes that if a later one denies.
 func (l *Ledger) reserve(ctx context.Context, operation quota.Operation) (quota.Decision, error) {
+	if l.pipe != nil {
+		if parts := partsOf(operation.User, operation.Rules); len(parts) == 1 {
+			return l.reserveAtOnce(ctx, operation, &parts[0])
+		}
+	}
 	// The user is written down first: settling must find a reservation whose caller never heard that it was made.
 	// At first for a short time only, because what is denied should leave nothing.
 	user, before, err := l.claim(ctx, operation)
@@ -70,6 +75,19 @@ func (l *Ledger) reserve(ctx context.Context, operation quota.Operation) (quota.
 	})
 }
 
+// reserveAtOnce reserves in one step what one Redis has all keys of.
+func (l *Ledger) reserveAtOnce(ctx context.Context, operation quota.Operation, p *part) (quota.Decision, error) {
+	record, err := newReservation(operation).encode()
+	if err != nil {
+		return quota.Decision{}, err
+	}
+	known := operation.Lease + 2*remembered + unsure
+	call := l.call(l.scripts.take, p.whose, "o:"+operation.ID, len(p.rules))
+	call.argue(fingerprint(operation), operation.Lease.Milliseconds(), remembered.Milliseconds(), operation.ID, record,
+		l.index(operation.ID), string(operation.User), known.Milliseconds())
+	return call.take(ctx, operation.ID, p.rules, operation.Cost)
+}
+
 func (l *Ledger) takeParts(ctx context.Context, operation quota.Operation) (quota.Decision, error) {
 	record, err := newReservation(operation).encode()
 	if err != nil {
@@ -85,6 +103,9 @@ func (l *Ledger) takeParts(ctx context.Context, operation quota.Operation) (quot
 		}
 		call := l.call(script, p.whose, "o:"+operation.ID, len(p.rules))
 		call.argue(fingerprint(operation), operation.Lease.Milliseconds(), remembered.Milliseconds(), operation.ID, note)
+		if script == l.scripts.take {
+			call.argue("", "", 0)
+		}
 		one, err := call.take(ctx, operation.ID, p.rules, operation.Cost)
 		if err != nil {
 			return quota.Decision{}, err
@@ -95,7 +116,7 @@ func (l *Ledger) takeParts(ctx context.Context, operation quota.Operation) (quot
 			l.undo(ctx, operation, parts[:k], attempt, d.States)
 			return d, l.describe(ctx, parts[k+1:], d.States)
 		}
-		d.Repeated = one.Repeated // the last one says
+		d.Repeated, d.Over = one.Repeated, one.Over // the last one says
 		if k == 0 || one.Expire.Before(d.Expire) {
 			d.Expire = one.Expire
 		}
@@ -114,7 +135,7 @@ func (l *Ledger) again(ctx context.Context, operation quota.Operation, before st
 	if err != nil {
 		return quota.Decision{}, fmt.Errorf("operation %s: %w", operation.ID, err)
 	}
-	d := quota.Decision{Admitted: true, Repeated: true, Expire: time.UnixMilli(ends), States: make([]quota.State, len(operation.Rules))}
+	d := quota.Decision{Admitted: true, Repeated: true, Over: words[0] == "C" || words[0] == "R", Expire: time.UnixMilli(ends), States: make([]quota.State, len(operation.Rules))}
 	return d, l.describe(ctx, partsOf(operation.User, operation.Rules), d.States)
 }
 

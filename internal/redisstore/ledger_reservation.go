@@ -18,6 +18,7 @@ type reservation struct {
 	Tool   id.Tool        `json:"o"`
 	Calls  int64          `json:"c,omitempty"`
 	Tokens int64          `json:"t,omitempty"`
+	Note   string         `json:"n,omitempty"`
 	Rules  []reservedRule `json:"r,omitempty"`
 }
 
@@ -35,7 +36,7 @@ type reservedRule struct {
 }
 
 func newReservation(operation quota.Operation) *reservation {
-	r := &reservation{Tool: operation.Tool, Calls: operation.Cost.Calls, Tokens: operation.Cost.Tokens, Rules: make([]reservedRule, len(operation.Rules))}
+	r := &reservation{Tool: operation.Tool, Calls: operation.Cost.Calls, Tokens: operation.Cost.Tokens, Note: operation.Note, Rules: make([]reservedRule, len(operation.Rules))}
 	for i, rule := range operation.Rules {
 		w := rule.Window
 		one := reservedRule{ID: rule.ID, System: rule.Scope == quota.ScopeSystem, Unit: rule.Unit, Units: operation.Cost.In(rule.Unit), Limit: rule.Own,
@@ -72,7 +73,7 @@ func decodeReservation(record string) (*reservation, error) {
 
 // settled tells what it came to.
 func (r *reservation) settled(user id.User, mode string, tokens int64) quota.Settled {
-	s := quota.Settled{User: user, Tool: r.Tool}
+	s := quota.Settled{User: user, Tool: r.Tool, Note: r.Note}
 	if mode == "C" {
 		s.Cost = quota.Cost{Calls: r.Calls, Tokens: tokens}
 	}
@@ -122,6 +123,9 @@ func fingerprint(operation quota.Operation) string {
 	text := append(make([]byte, 0, 256), operation.Tool...)
 	for _, n := range []int64{operation.Cost.Calls, operation.Cost.Tokens, operation.Lease.Milliseconds()} {
 		text = strconv.AppendInt(append(text, ' '), n, 10)
+	}
+	if operation.Note != "" {
+		text = append(append(text, ' '), operation.Note...)
 	}
 	sum := sha256.Sum256(text)
 	return base64.RawURLEncoding.EncodeToString(sum[:12])

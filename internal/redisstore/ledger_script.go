@@ -46,7 +46,7 @@ func newScripts(common string) *scripts {
 		return &script{text: content, hash: redis.NewScript(content).Hash(), own: own}
 	}
 	return &scripts{
-		take: begin("take", 5), hold: begin("hold", 5), settle: begin("settle", 5),
+		take: begin("take", 8), hold: begin("hold", 5), settle: begin("settle", 5),
 		states: begin("states", 0), reset: begin("reset", 0), slice: begin("slice", 10),
 	}
 }
@@ -72,7 +72,8 @@ const (
 	released       status = 6
 	committed      status = 7
 	outdated       status = 8
-	restore        status = 9 // what the archive knows is needed
+	restore        status = 9  // what the archive knows is needed
+	over           status = 10 // repeated, of a reservation that was settled
 )
 
 const (
@@ -238,7 +239,7 @@ func (a answer) state(i int) []int64 { return a.numbers[2+i*perState:][:perState
 func (a answer) denied(i int) bool { return a.state(i)[3] == 1 }
 
 func (a answer) decision(rules []quota.Limited) quota.Decision {
-	d := quota.Decision{Repeated: a.status == repeated, States: make([]quota.State, len(rules))}
+	d := quota.Decision{Repeated: a.status == repeated || a.status == over, Over: a.status == over, States: make([]quota.State, len(rules))}
 	if a.numbers[1] > 0 {
 		d.Expire = time.UnixMilli(a.numbers[1])
 	}

@@ -49,7 +49,7 @@ type Call struct {
 	Provider             string         `yaml:"provider"`
 }
 
-// Approval is an approval that exists. What is left out is that of the call.
+// Approval is an approval that exists, as Made makes it. What is left out is that of the call.
 type Approval struct {
 	ID       string    `yaml:"id"`
 	Call     string    `yaml:"call"`
@@ -60,6 +60,8 @@ type Approval struct {
 	State    string    `yaml:"state"`
 	Scope    string    `yaml:"scope"`
 	Expire   time.Time `yaml:"expire"`
+	// Arguments default to those of the call.
+	Arguments map[string]any `yaml:"arguments"`
 }
 
 // Subject is a tool or a server.

@@ -1,20 +1,27 @@
 -- Takes or reserves from all rules, or from none.
 --
 -- KEYS[1]: the operation. ARGV: fingerprint of the content, lease in ms (0: none), how long to remember in ms, the
--- operation's id, what to write down of a reservation. Answers 0 denied, 1 admitted, 2 repeated, 3 another content
--- under the same id, 4 the caller's clock is too far off, and Redis's; when the lease ends; states.
+-- operation's id, what to write down of a reservation; and if this is all of a reservation, and not in a Cluster, the
+-- key that tells whose it is, its user, and how long to know that. Answers 0 denied, 1 admitted, 2 repeated, 3 another
+-- content under the same id, 4 the caller's clock is too far off, and Redis's, 10 repeated of a reservation that was
+-- settled; when the lease ends; states.
 local fingerprint, lease, remember, id = ARGV[1], number(ARGV[2]), number(ARGV[3]), ARGV[4]
+local index, user = ARGV[6], ARGV[7]
+if index ~= '' then
+	local owner = redis.call('GET', index)
+	if owner and owner ~= user then return {3} end
+end
 local before = redis.call('GET', KEYS[1])
-local ends
+local ends, again
 if before then
-	local content, expire = string.match(before, '^%a (%S+) ?(%d*)')
+	local state, content, expire = string.match(before, '^(%a) (%S+) ?(%d*)')
 	if content ~= fingerprint then return {3} end
-	ends = number(expire)
+	ends, again = number(expire), (state == 'C' or state == 'R') and 10 or 2
 end
 
 local all, elsewhen = rules()
 if elsewhen then return {4, ms} end
-if before then return states(all, {2, ends}) end
+if before then return states(all, {again, ends}) end
 
 local denied = false
 for _, c in ipairs(all) do
@@ -45,4 +52,5 @@ end
 local record = 'T ' .. fingerprint
 if lease > 0 then record = 'H ' .. fingerprint .. string.format(' %.0f 0 ', ends) .. ARGV[5] end
 redis.call('SET', KEYS[1], record, 'PX', lease + remember)
+if index ~= '' then redis.call('SET', index, user, 'PX', ARGV[8]) end
 return states(all, {1, ends})
