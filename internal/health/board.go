@@ -33,8 +33,9 @@ const (
 // With a Shared, each node has a copy of all records, never older than a quarter of a second and one exchange, unless
 // the Shared does not answer. Reports change the copy at once, and a goroutine, Run, offers the changed records to the
 // Shared, whose clock counts: what a node's clock says makes no difference. A record that somebody else changed first
-// comes back, and the reports are applied to that one, in their order, and offered again. So nothing is counted twice,
-// and nothing is lost.
+// comes back, and the reports are applied to that one, in their order, and offered again. An offer that got no answer is
+// repeated as it was. So nothing is lost, and nothing is counted twice, unless somebody changed a record further before
+// this node knew that its offer was taken.
 //
 // While the Shared is away a node goes on alone: it opens and closes breakers by its own reports, and lets through
 // probes of its own. Up to 128 reports of a subject are kept, and counted afterwards as if they came then. When there
@@ -90,6 +91,7 @@ type entry struct {
 	pending []dated // the reports by which local differs from base, oldest first, unless
 	drifted bool    // local differs from it by what pending does not tell
 
+	sent     *offered      // an offer whose fate is not known yet; nil: there is none
 	claiming chan struct{} // closed when a claim that is under way has its answer; nil: there is none
 }
 

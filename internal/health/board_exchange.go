@@ -2,6 +2,8 @@ package health
 
 import (
 	"context"
+	"crypto/rand"
+	"slices"
 	"time"
 
 	"github.com/toolgrant/toolgrant/internal/id"
@@ -18,8 +20,17 @@ const (
 type offered struct {
 	entry   *entry
 	record  Record
+	mark    string
 	pending int
 	edits   int
+}
+
+// offer returns what is offered of an entry: a record, but first an offer whose fate is not known.
+func (e *entry) offer(r Record) *offered {
+	if e.sent == nil {
+		e.sent = &offered{e, r, rand.Text(), len(e.pending), e.edits}
+	}
+	return e.sent
 }
 
 // sync offers all that changed here, and hears what changed elsewhere.
@@ -50,19 +61,19 @@ func (b *Board) release() { <-b.exchanging }
 // answer, and whether there is more to offer than what was reported meanwhile.
 func (b *Board) exchange(ctx context.Context, one *offered) (answered, more bool) {
 	b.mu.Lock()
-	var offers []offered
+	var offers []*offered
 	if one != nil {
-		offers = []offered{*one}
+		offers = []*offered{one}
 	} else {
 		for e := range b.dirty {
-			if offers = append(offers, offered{e, *e.local.Load(), len(e.pending), e.edits}); len(offers) == maxOffers {
+			if offers = append(offers, e.offer(*e.local.Load())); len(offers) == maxOffers {
 				break
 			}
 		}
 	}
 	question := Exchange{Epoch: b.epoch, Since: b.since}
 	for _, o := range offers {
-		question.Offers = append(question.Offers, Offer{o.entry.subject, o.entry.version, o.record})
+		question.Offers = append(question.Offers, Offer{Stored{o.entry.subject, o.entry.version, o.record}, o.mark})
 	}
 	b.counts.Exchanges++
 	b.mu.Unlock()
@@ -78,6 +89,9 @@ func (b *Board) exchange(ctx context.Context, one *offered) (answered, more bool
 			b.options.Logger.Warn("the health of tools cannot be shared: until it can, this server goes by what is reported to it", "error", err)
 		}
 		return false, false
+	}
+	for _, o := range offers {
+		o.entry.sent = nil
 	}
 	if b.away {
 		b.away = false
@@ -114,7 +128,7 @@ func (b *Board) tune(shared, began time.Time) {
 }
 
 // takeIn applies an answer to the memory. It tells whether an offer was not taken.
-func (b *Board) takeIn(news News, offers []offered) (refused bool) {
+func (b *Board) takeIn(news News, offers []*offered) (refused bool) {
 	if news.Epoch != b.epoch {
 		b.restart(news)
 		return len(b.dirty) > 0
@@ -136,7 +150,7 @@ func (b *Board) takeIn(news News, offers []offered) (refused bool) {
 }
 
 // taken: the Shared has the record that was offered.
-func (b *Board) taken(o offered, version Version) {
+func (b *Board) taken(o *offered, version Version) {
 	e := o.entry
 	e.version, e.base = version, o.record
 	switch {
@@ -145,7 +159,7 @@ func (b *Board) taken(o offered, version Version) {
 		delete(b.dirty, e)
 		b.set(e, o.record)
 	case !e.drifted:
-		e.pending = e.pending[o.pending:]
+		e.pending = slices.Clone(e.pending[o.pending:])
 		b.replay(e)
 		b.mark(e)
 	}
@@ -193,7 +207,7 @@ func (b *Board) restart(news News) {
 		if known {
 			b.drift(entry)
 		}
-		entry.version, entry.base = 0, Record{}
+		entry.version, entry.base, entry.sent = 0, Record{}, nil
 		b.mark(entry)
 		return true
 	})
@@ -278,13 +292,13 @@ func (b *Board) claim(ctx context.Context, e *entry, call id.Call) Condition {
 		if alone {
 			b.claimAlone(e, after)
 		}
-		o := offered{e, after, len(e.pending), e.edits}
+		o := e.offer(after)
 		b.mu.Unlock()
 		if alone {
 			return Condition{State: HalfOpen}
 		}
 		// Whoever gives up now may have got the probe: that is known sooner when the answer is waited for.
-		b.exchange(context.WithoutCancel(ctx), &o)
+		b.exchange(context.WithoutCancel(ctx), o)
 	}
 	return Condition{State: Open, RetryAfter: probeRetry}
 }

@@ -3,12 +3,12 @@
 // A Record is what is known of one subject, a tool or a server. It is a value: reports and claims make a new one of
 // it, at a time and with chance that are passed in, so all rules can be tried without a clock.
 //
-//	           fail_threshold transport failures in a row
-//	  closed ──────────────────────────────────────────────▶ open ◀───────────┐
-//	    ▲                                                      │ cool-down     │ the probe failed: the
-//	    │                                                      ▼ is over       │ next one is twice as long
-//	    └──────────────────────────────────────────────── half open ──────────┘
-//	       the probe was answered                        one call is let through
+//	         fail_threshold transport failures in a row
+//	closed ──────────────────────────────────────────────▶ open ◀───────────┐
+//	  ▲                                                      │ cool-down     │ the probe failed: the
+//	  │                                                      ▼ is over       │ next one is twice as long
+//	  └──────────────────────────────────────────────── half open ──────────┘
+//	     the probe was answered                        one call is let through
 //
 // A Board has the records of all subjects, in memory. Nodes of one database have theirs in common, through a Shared:
 // see Board.

@@ -16,7 +16,11 @@ type Stored struct {
 }
 
 // Offer is a record to be written if its subject still has that version.
-type Offer = Stored
+type Offer struct {
+	Stored
+	// Mark tells offers apart. One whose fate is not known is repeated as it is, and then taken at most once.
+	Mark string
+}
 
 // Exchange is what a node has to say, and where it stopped listening.
 type Exchange struct {
