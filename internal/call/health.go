@@ -4,30 +4,23 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/toolgrant/toolgrant/internal/id"
+	"github.com/toolgrant/toolgrant/internal/health"
 )
 
-// Subject is what has a health: a tool, or an MCP server. One of them is set.
-type Subject struct {
-	Tool   id.Tool
-	Server id.MCPServer
-}
+// What tells how tools and servers do, see package health.
+type (
+	// Subject is a tool or an MCP server.
+	Subject = health.Subject
+	// Condition is how it does.
+	Condition = health.Condition
+)
 
-// BreakerState is whether calls are let through.
-type BreakerState int
-
-// The states.
+// The states of a breaker.
 const (
-	Closed   BreakerState = iota // they are
-	Open                         // they are not
-	HalfOpen                     // one may, as a probe
+	Closed   = health.Closed
+	Open     = health.Open
+	HalfOpen = health.HalfOpen
 )
-
-// Condition is how a subject does.
-type Condition struct {
-	State      BreakerState
-	RetryAfter time.Duration // Open: when a probe may pass, from now
-}
 
 // Health tells how a subject does.
 type Health func(Subject) Condition
