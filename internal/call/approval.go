@@ -21,7 +21,8 @@ func (f *Facts) approvals(r *Request, tool id.Tool, function string) (asked, gra
 	if f.Approvals == nil {
 		return nil, nil
 	}
-	c, known := r.Asked(f.User, tool, function), f.Approvals()
+	c := r.Asked(f.User, tool, function)
+	known := f.Approvals(&c)
 	for i := range known {
 		p := &known[i]
 		if asked == nil && p.For(&c) {

@@ -9,8 +9,9 @@
 //	risk.go          whether so risky a call was enabled, and, in approval.go, approved
 //	health.go        whether the tool and its server work
 //
-// Quotas come last. They are counted elsewhere, so the caller takes them after an ALLOW. An Index is what is
-// compiled once per catalogue; Facts are what one decision rests on besides.
+// Quotas come last. They are counted elsewhere, so the caller takes them after an ALLOW, and quota.go words what they
+// deny. An Index is what is compiled once per catalogue; Facts are what one decision rests on besides. What is known
+// of a call from its ALLOW to its report is a Record, in memory.go.
 package call
 
 import (
@@ -46,9 +47,9 @@ type Facts struct {
 	User       id.User
 	Now        time.Time
 	Deployment Deployment
-	// Approvals returns those of the call, the chat and the user; others do no harm. It is asked only about risky
-	// calls, perhaps more than once. Nil: there are none.
-	Approvals func() []approval.Approval
+	// Approvals returns those that a call may rest on; others do no harm. It is asked only about risky calls, perhaps
+	// more than once. Nil: there are none.
+	Approvals func(*approval.Call) []approval.Approval
 	Health    Health   // nil: all is well
 	Synonyms  Synonyms // nil: DefaultSynonyms
 }
@@ -82,6 +83,8 @@ const (
 	ReasonApprovalDenied       Reason = "APPROVAL_DENIED"
 	ReasonApprovalExpired      Reason = "APPROVAL_EXPIRED"
 	ReasonUnhealthy            Reason = "UNHEALTHY"
+	ReasonQuotaExhausted       Reason = "QUOTA_EXHAUSTED"
+	ReasonQuotaUnavailable     Reason = "QUOTA_UNAVAILABLE"
 )
 
 // Answer is whether a call may be made, why not, and what to do next.
@@ -105,6 +108,8 @@ type Answer struct {
 	// Probes are breakers that let one call through to see whether all is well again. Who makes the call must be that
 	// one: if another is, the decision is made again with Facts that say so.
 	Probes []Subject
+
+	candidate *candidate // nil: nothing
 }
 
 // NextStep is what to do after a refusal. At most one field is set.

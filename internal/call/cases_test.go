@@ -44,7 +44,7 @@ func TestCases(t *testing.T) {
 				}
 				f.Synonyms[name] = true
 			}
-			f.Approvals = func() []approval.Approval { return q.Known(t) }
+			f.Approvals = func(*approval.Call) []approval.Approval { return q.Known(t) }
 			return plain(call.Decide(&f, &r))
 		}
 	})

@@ -7,6 +7,7 @@ func Decide(f *Facts, r *Request) Answer {
 	if !ok {
 		return a
 	}
+	a.candidate = c
 	a.Tool, a.Function, a.Risk = c.tool(f.Index).ID, c.function.name, c.function.risk
 	switch {
 	case !given(f, r, c, &a):

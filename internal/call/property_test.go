@@ -110,7 +110,7 @@ func (s *sample) decide(t *rapid.T) (*effective.World, *effective.Answer, call.A
 	}
 	answer := world.Resolve(effective.Question{User: s.user, Surface: availability.Web, Chat: enable.State{}.Fold(s.log...), Now: noon})
 	f := call.Facts{Index: call.Compile(world.Catalog, s.servers), Answer: answer, User: s.user.ID, Now: noon,
-		Approvals: func() []approval.Approval { return s.approvals },
+		Approvals: func(*approval.Call) []approval.Approval { return s.approvals },
 		Health:    func(subject call.Subject) call.Condition { return s.health[subject] }}
 	return world, answer, call.Decide(&f, &s.request)
 }

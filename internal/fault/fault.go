@@ -51,6 +51,7 @@ const (
 	ReasonCountersUnavailable Reason = "COUNTERS_UNAVAILABLE"
 	ReasonQuotaExceeded       Reason = "QUOTA_EXCEEDED"
 	ReasonApprovalDecided     Reason = "APPROVAL_DECIDED"
+	ReasonCallReported        Reason = "CALL_REPORTED"
 )
 
 // Violation is one field at fault and the rule that it breaks.

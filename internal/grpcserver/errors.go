@@ -152,7 +152,7 @@ func validateRequest(validator protovalidate.Validator, request any) error {
 	if _, ownCheck := request.(*toolgrantv1.ApplyManifestRequest); ownCheck {
 		return nil // it reports these faults together with others
 	}
-	violations, err := violationsOf(validator, message)
+	violations, err := violationsOf(validator, withoutArguments(message))
 	if err == nil && len(violations) > 0 {
 		err = fault.Invalid(violations...)
 	}

@@ -22,6 +22,10 @@ func plain(request any) bool {
 		return id.Valid(r.GetOperationId()) && within(r.GetTokens(), 0, 1_000_000_000)
 	case *toolgrantv1.ReleaseQuotaRequest:
 		return id.Valid(r.GetOperationId())
+	case *toolgrantv1.AuthorizeCallRequest:
+		return plainCall(r)
+	case *toolgrantv1.ReportCallRequest:
+		return plainReport(r)
 	}
 	return false
 }

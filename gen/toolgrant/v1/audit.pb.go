@@ -37,21 +37,49 @@ const (
 	AuditAction_AUDIT_ACTION_UPDATE AuditAction = 2
 	// The object was deleted.
 	AuditAction_AUDIT_ACTION_DELETE AuditAction = 3
+	// An approval was asked for.
+	AuditAction_AUDIT_ACTION_ASK AuditAction = 4
+	// An approval was granted.
+	AuditAction_AUDIT_ACTION_GRANT AuditAction = 5
+	// An approval was refused.
+	AuditAction_AUDIT_ACTION_DENY AuditAction = 6
+	// An approval of one call was used: the call was let through.
+	AuditAction_AUDIT_ACTION_USE AuditAction = 7
+	// A granted approval was taken back.
+	AuditAction_AUDIT_ACTION_REVOKE AuditAction = 8
+	// A call of HIGH risk was refused.
+	AuditAction_AUDIT_ACTION_REFUSE AuditAction = 9
+	// What a user used of a quota was reset.
+	AuditAction_AUDIT_ACTION_RESET AuditAction = 10
 )
 
 // Enum value maps for AuditAction.
 var (
 	AuditAction_name = map[int32]string{
-		0: "AUDIT_ACTION_UNSPECIFIED",
-		1: "AUDIT_ACTION_CREATE",
-		2: "AUDIT_ACTION_UPDATE",
-		3: "AUDIT_ACTION_DELETE",
+		0:  "AUDIT_ACTION_UNSPECIFIED",
+		1:  "AUDIT_ACTION_CREATE",
+		2:  "AUDIT_ACTION_UPDATE",
+		3:  "AUDIT_ACTION_DELETE",
+		4:  "AUDIT_ACTION_ASK",
+		5:  "AUDIT_ACTION_GRANT",
+		6:  "AUDIT_ACTION_DENY",
+		7:  "AUDIT_ACTION_USE",
+		8:  "AUDIT_ACTION_REVOKE",
+		9:  "AUDIT_ACTION_REFUSE",
+		10: "AUDIT_ACTION_RESET",
 	}
 	AuditAction_value = map[string]int32{
 		"AUDIT_ACTION_UNSPECIFIED": 0,
 		"AUDIT_ACTION_CREATE":      1,
 		"AUDIT_ACTION_UPDATE":      2,
 		"AUDIT_ACTION_DELETE":      3,
+		"AUDIT_ACTION_ASK":         4,
+		"AUDIT_ACTION_GRANT":       5,
+		"AUDIT_ACTION_DENY":        6,
+		"AUDIT_ACTION_USE":         7,
+		"AUDIT_ACTION_REVOKE":      8,
+		"AUDIT_ACTION_REFUSE":      9,
+		"AUDIT_ACTION_RESET":       10,
 	}
 )
 
@@ -95,9 +123,11 @@ type AuditEntry struct {
 	// What was done.
 	Action AuditAction `protobuf:"varint,4,opt,name=action,proto3,enum=toolgrant.v1.AuditAction" json:"action,omitempty"`
 	// The kind of object: "tool_type", "tool", "mcp_server", "device_type", "group", "avatar", "default_avatar" or
-	// "user". A device or a membership is a part of its user, and a change of it an UPDATE of the user.
+	// "user"; "approval", "call", "quota_override" or "quota_usage". A device or a membership is a part of its user, and
+	// a change of it an UPDATE of the user.
 	Kind string `protobuf:"bytes,5,opt,name=kind,proto3" json:"kind,omitempty"`
-	// The object's id; for a default Avatar "user_id,device_type_id" with * for any.
+	// The object's id; for a default Avatar "user_id,device_type_id" with * for any; for an override or the usage of a
+	// quota "user_id,quota_id".
 	ObjectId string `protobuf:"bytes,6,opt,name=object_id,json=objectId,proto3" json:"object_id,omitempty"`
 	// Whose object it is: the user's own, a private tool, a user's default Avatar. If it changed hands, the owner
 	// after the change. Empty: nobody's.
@@ -401,12 +431,20 @@ const file_toolgrant_v1_audit_proto_rawDesc = "" +
 	"\x06sha256\x18\x03 \x01(\tR\x06sha256\x12\x14\n" +
 	"\x05items\x18\x04 \x03(\tR\x05items\x12\x1d\n" +
 	"\n" +
-	"item_count\x18\x05 \x01(\x05R\titemCount*v\n" +
+	"item_count\x18\x05 \x01(\x05R\titemCount*\x9b\x02\n" +
 	"\vAuditAction\x12\x1c\n" +
 	"\x18AUDIT_ACTION_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13AUDIT_ACTION_CREATE\x10\x01\x12\x17\n" +
 	"\x13AUDIT_ACTION_UPDATE\x10\x02\x12\x17\n" +
-	"\x13AUDIT_ACTION_DELETE\x10\x03B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
+	"\x13AUDIT_ACTION_DELETE\x10\x03\x12\x14\n" +
+	"\x10AUDIT_ACTION_ASK\x10\x04\x12\x16\n" +
+	"\x12AUDIT_ACTION_GRANT\x10\x05\x12\x15\n" +
+	"\x11AUDIT_ACTION_DENY\x10\x06\x12\x14\n" +
+	"\x10AUDIT_ACTION_USE\x10\a\x12\x17\n" +
+	"\x13AUDIT_ACTION_REVOKE\x10\b\x12\x17\n" +
+	"\x13AUDIT_ACTION_REFUSE\x10\t\x12\x16\n" +
+	"\x12AUDIT_ACTION_RESET\x10\n" +
+	"B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 
 var (
 	file_toolgrant_v1_audit_proto_rawDescOnce sync.Once

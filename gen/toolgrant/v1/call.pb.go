@@ -112,6 +112,8 @@ const (
 	CallReason_CALL_REASON_APPROVAL_REQUIRED CallReason = 10
 	// A person refused it.
 	CallReason_CALL_REASON_APPROVAL_DENIED CallReason = 11
+	// What the call asked for was not decided in time, or the grant has run out or was taken back. Another call may ask.
+	CallReason_CALL_REASON_APPROVAL_EXPIRED CallReason = 15
 	// The tool, or its server, fails too often.
 	CallReason_CALL_REASON_UNHEALTHY CallReason = 12
 	// A quota is used up.
@@ -135,6 +137,7 @@ var (
 		9:  "CALL_REASON_NOT_ENABLED_EXPLICITLY",
 		10: "CALL_REASON_APPROVAL_REQUIRED",
 		11: "CALL_REASON_APPROVAL_DENIED",
+		15: "CALL_REASON_APPROVAL_EXPIRED",
 		12: "CALL_REASON_UNHEALTHY",
 		13: "CALL_REASON_QUOTA_EXHAUSTED",
 		14: "CALL_REASON_QUOTA_UNAVAILABLE",
@@ -152,6 +155,7 @@ var (
 		"CALL_REASON_NOT_ENABLED_EXPLICITLY": 9,
 		"CALL_REASON_APPROVAL_REQUIRED":      10,
 		"CALL_REASON_APPROVAL_DENIED":        11,
+		"CALL_REASON_APPROVAL_EXPIRED":       15,
 		"CALL_REASON_UNHEALTHY":              12,
 		"CALL_REASON_QUOTA_EXHAUSTED":        13,
 		"CALL_REASON_QUOTA_UNAVAILABLE":      14,
@@ -1140,7 +1144,7 @@ const file_toolgrant_v1_call_proto_rawDesc = "" +
 	"\x19CALL_DECISION_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13CALL_DECISION_ALLOW\x10\x01\x12\x16\n" +
 	"\x12CALL_DECISION_DENY\x10\x02\x12 \n" +
-	"\x1cCALL_DECISION_NEEDS_APPROVAL\x10\x03*\xf9\x03\n" +
+	"\x1cCALL_DECISION_NEEDS_APPROVAL\x10\x03*\x9b\x04\n" +
 	"\n" +
 	"CallReason\x12\x1b\n" +
 	"\x17CALL_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
@@ -1155,7 +1159,8 @@ const file_toolgrant_v1_call_proto_rawDesc = "" +
 	"\"CALL_REASON_NOT_ENABLED_EXPLICITLY\x10\t\x12!\n" +
 	"\x1dCALL_REASON_APPROVAL_REQUIRED\x10\n" +
 	"\x12\x1f\n" +
-	"\x1bCALL_REASON_APPROVAL_DENIED\x10\v\x12\x19\n" +
+	"\x1bCALL_REASON_APPROVAL_DENIED\x10\v\x12 \n" +
+	"\x1cCALL_REASON_APPROVAL_EXPIRED\x10\x0f\x12\x19\n" +
 	"\x15CALL_REASON_UNHEALTHY\x10\f\x12\x1f\n" +
 	"\x1bCALL_REASON_QUOTA_EXHAUSTED\x10\r\x12!\n" +
 	"\x1dCALL_REASON_QUOTA_UNAVAILABLE\x10\x0e*\xd1\x01\n" +

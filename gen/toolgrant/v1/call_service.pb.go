@@ -52,7 +52,9 @@ type AuthorizeCallRequest struct {
 	ModelCapabilities []string `protobuf:"bytes,10,rep,name=model_capabilities,json=modelCapabilities,proto3" json:"model_capabilities,omitempty"`
 	// The model's provider. Empty: not told; then tools that are for certain providers only are refused.
 	Provider string `protobuf:"bytes,11,opt,name=provider,proto3" json:"provider,omitempty"`
-	// Decide, but take and write nothing.
+	// What the model's provider supports, for example "prompt_cache".
+	ProviderCapabilities []string `protobuf:"bytes,14,rep,name=provider_capabilities,json=providerCapabilities,proto3" json:"provider_capabilities,omitempty"`
+	// Decide, but take and write nothing. Whether quotas would suffice is looked up.
 	DryRun bool `protobuf:"varint,12,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	// How long quotas are held; 1 second to 1 day. Default 5 minutes.
 	Lease         *durationpb.Duration `protobuf:"bytes,13,opt,name=lease,proto3" json:"lease,omitempty"`
@@ -165,6 +167,13 @@ func (x *AuthorizeCallRequest) GetProvider() string {
 		return x.Provider
 	}
 	return ""
+}
+
+func (x *AuthorizeCallRequest) GetProviderCapabilities() []string {
+	if x != nil {
+		return x.ProviderCapabilities
+	}
+	return nil
 }
 
 func (x *AuthorizeCallRequest) GetDryRun() bool {
@@ -586,7 +595,7 @@ var File_toolgrant_v1_call_service_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_call_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1ftoolgrant/v1/call_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17toolgrant/v1/call.proto\x1a\x18toolgrant/v1/quota.proto\x1a\x18toolgrant/v1/rules.proto\x1a\x1atoolgrant/v1/surface.proto\x1a\x1btoolgrant/v1/withheld.proto\"\x87\x05\n" +
+	"\x1ftoolgrant/v1/call_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17toolgrant/v1/call.proto\x1a\x18toolgrant/v1/quota.proto\x1a\x18toolgrant/v1/rules.proto\x1a\x1atoolgrant/v1/surface.proto\x1a\x1btoolgrant/v1/withheld.proto\"\xcf\x05\n" +
 	"\x14AuthorizeCallRequest\x12#\n" +
 	"\acall_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\x06callId\x12#\n" +
@@ -605,7 +614,8 @@ const file_toolgrant_v1_call_service_proto_rawDesc = "" +
 	"\x12model_capabilities\x18\n" +
 	" \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10@\"\ar\x05\xb8\xb2\x8f\x04\x01R\x11modelCapabilities\x12)\n" +
 	"\bprovider\x18\v \x01(\tB\r\xbaH\n" +
-	"\xd8\x01\x01r\x05\xb8\xb2\x8f\x04\x01R\bprovider\x12\x17\n" +
+	"\xd8\x01\x01r\x05\xb8\xb2\x8f\x04\x01R\bprovider\x12F\n" +
+	"\x15provider_capabilities\x18\x0e \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10@\"\ar\x05\xb8\xb2\x8f\x04\x01R\x14providerCapabilities\x12\x17\n" +
 	"\adry_run\x18\f \x01(\bR\x06dryRun\x12A\n" +
 	"\x05lease\x18\r \x01(\v2\x19.google.protobuf.DurationB\x10\xbaH\r\xaa\x01\n" +
 	"\"\x04\b\x80\xa3\x052\x02\b\x01R\x05leaseB\a\n" +

@@ -36,7 +36,7 @@ const (
 	ErrorReason_ERROR_REASON_NOT_FOUND ErrorReason = 2
 	// ALREADY_EXISTS: an object of this id exists; google.rpc.ResourceInfo says what.
 	ErrorReason_ERROR_REASON_ALREADY_EXISTS ErrorReason = 3
-	// ALREADY_EXISTS: the request_id was used before, with another content.
+	// ALREADY_EXISTS: the request_id, operation_id or call_id was used before, with another content.
 	ErrorReason_ERROR_REASON_REQUEST_ID_REUSED ErrorReason = 4
 	// PERMISSION_DENIED: the device belongs to another user.
 	ErrorReason_ERROR_REASON_DEVICE_OF_ANOTHER_USER ErrorReason = 5
@@ -69,7 +69,8 @@ const (
 	// RESOURCE_EXHAUSTED: rules deny the operation; google.rpc.QuotaFailure says which, google.rpc.RetryInfo how long to
 	// wait. Without RetryInfo, waiting does not help: it asks for more than a limit.
 	ErrorReason_ERROR_REASON_QUOTA_EXCEEDED ErrorReason = 19
-	// FAILED_PRECONDITION: the call was reported before, with another outcome or cost.
+	// FAILED_PRECONDITION: the call was reported before, with another outcome or cost; or it is asked for again after it
+	// was reported.
 	ErrorReason_ERROR_REASON_CALL_REPORTED ErrorReason = 30
 	// FAILED_PRECONDITION: the approval was decided otherwise, or is over.
 	ErrorReason_ERROR_REASON_APPROVAL_DECIDED ErrorReason = 31

@@ -1,0 +1,226 @@
+package call
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/toolgrant/toolgrant/internal/fault"
+	"github.com/toolgrant/toolgrant/internal/id"
+)
+
+const (
+	// Late is how long after the end of its lease a call may be reported.
+	Late = 15 * time.Minute
+	// RememberReported is how long it is known how a call was reported.
+	RememberReported = time.Hour
+	// maxRemembered bounds how many calls a node remembers.
+	maxRemembered = 1 << 16
+)
+
+// Held is where the quotas of a call are held.
+type Held string
+
+// The places.
+const (
+	HeldNowhere Held = ""  // it has none
+	HeldByNode  Held = "N" // the node that allowed the call: all its rules are of scope NODE
+	HeldByAll   Held = "A" // where all nodes find them
+)
+
+// Record is what is remembered of a call that was allowed, until it is reported.
+type Record struct {
+	Call     id.Call
+	Content  string // a fingerprint of what was asked
+	User     id.User
+	Chat     id.Chat
+	Tool     id.Tool
+	Function string
+	Tokens   int64 // estimated
+	Held     Held
+	Lease    time.Duration
+}
+
+// Keep is how long it is remembered that the call was allowed.
+func (r *Record) Keep() time.Duration { return r.Lease + Late }
+
+const recordWords = 8
+
+// Encode writes a record down but for its call. No part has a line break in it.
+func (r *Record) Encode() string {
+	return strings.Join([]string{r.Content, string(r.User), string(r.Chat), string(r.Tool), r.Function,
+		strconv.FormatInt(r.Tokens, 10), string(r.Held), r.Lease.String()}, "\n")
+}
+
+// DecodeRecord reads what Encode wrote.
+func DecodeRecord(call id.Call, text string) (*Record, error) {
+	words := strings.Split(text, "\n")
+	if len(words) != recordWords {
+		return nil, fmt.Errorf("call %s: its record has %d lines", call, len(words))
+	}
+	tokens, err := strconv.ParseInt(words[5], 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("call %s: its record: %w", call, err)
+	}
+	lease, err := time.ParseDuration(words[7])
+	if err != nil {
+		return nil, fmt.Errorf("call %s: its record: %w", call, err)
+	}
+	return &Record{Call: call, Content: words[0], User: id.User(words[1]), Chat: id.Chat(words[2]), Tool: id.Tool(words[3]), Function: words[4],
+		Tokens: tokens, Held: Held(words[6]), Lease: lease}, nil
+}
+
+// Shared is where the nodes' memories have in common what other nodes may be asked for.
+type Shared interface {
+	// Put writes a record down soon. It does not wait.
+	Put(Record)
+	// Get finds a record; nil: there is none.
+	Get(context.Context, id.Call) (*Record, error)
+	// Report writes down how a call was reported, unless that was done before: then it returns what was written then.
+	Report(ctx context.Context, call id.Call, report string) (before string, err error)
+}
+
+// Memory remembers the calls that a node allowed: the last 65,536, each until 15 minutes after the end of its lease,
+// and for an hour how they were reported. What is forgotten here, or was allowed by another node, is looked for in the
+// Shared, which is told of calls that nothing else remembers: the reservation of quotas is a memory of its own.
+type Memory struct {
+	shared Shared
+
+	mu    sync.Mutex
+	calls *simplelru.LRU[id.Call, *remembered]
+}
+
+type remembered struct {
+	Record
+	report string // empty: not yet
+	until  time.Time
+}
+
+// NewMemory returns an empty memory. Without a Shared the node is alone.
+func NewMemory(shared Shared) *Memory {
+	calls, err := simplelru.NewLRU[id.Call, *remembered](maxRemembered, nil)
+	if err != nil {
+		panic(err) // the size is positive
+	}
+	return &Memory{shared: shared, calls: calls}
+}
+
+// find returns what this node remembers. The caller holds mu.
+func (m *Memory) find(call id.Call) *remembered {
+	held, ok := m.calls.Get(call)
+	if !ok {
+		return nil
+	}
+	if time.Now().After(held.until) {
+		m.calls.Remove(call)
+		return nil
+	}
+	return held
+}
+
+// Check refuses a call whose id this node knows for another one, or for one that was reported.
+func (m *Memory) Check(call id.Call, content string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.find(call).check(call, content)
+}
+
+func (h *remembered) check(call id.Call, content string) error {
+	switch {
+	case h == nil:
+		return nil
+	case h.Content != content:
+		return Reused(call)
+	case h.report != "":
+		return Over(call)
+	}
+	return nil
+}
+
+// Remember remembers a call that was allowed. Of two calls of one id at a time one is refused, unless they are the same.
+func (m *Memory) Remember(r Record) error {
+	m.mu.Lock()
+	held := m.find(r.Call)
+	if err := held.check(r.Call, r.Content); err != nil {
+		m.mu.Unlock()
+		return err
+	}
+	m.calls.Add(r.Call, &remembered{Record: r, until: time.Now().Add(r.Keep())})
+	m.mu.Unlock()
+	if m.shared != nil && r.Held != HeldByAll && held == nil {
+		m.shared.Put(r)
+	}
+	return nil
+}
+
+// Find returns a call that was allowed, by whichever node; nil: there is none, or it is remembered by its reservation.
+func (m *Memory) Find(ctx context.Context, call id.Call) (*Record, error) {
+	m.mu.Lock()
+	held := m.find(call)
+	m.mu.Unlock()
+	if held != nil {
+		r := held.Record
+		return &r, nil
+	}
+	if m.shared == nil {
+		return nil, nil
+	}
+	return m.shared.Get(ctx, call)
+}
+
+// Report remembers how a call went. It tells whether the same was reported before, and refuses another report. While
+// the Shared is away this node's word is enough for calls that it allowed itself.
+func (m *Memory) Report(ctx context.Context, r *Record, report string) (repeated bool, err error) {
+	before := ""
+	if m.shared != nil {
+		before, err = m.shared.Report(ctx, r.Call, report)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	held := m.find(r.Call)
+	switch {
+	case held != nil && held.report != "":
+		before, err = held.report, nil
+	case held == nil && err != nil:
+		return false, err
+	}
+	if held == nil {
+		held = &remembered{Record: *r}
+	}
+	if before == "" || before == report {
+		held.report, held.until = report, time.Now().Add(RememberReported)
+		m.calls.Add(r.Call, held)
+		return before != "", nil
+	}
+	return false, Reported(r.Call)
+}
+
+// Reused is what a call's id is refused with that was used for another call.
+func Reused(call id.Call) error {
+	return &fault.Fault{Kind: fault.AlreadyExists, Reason: fault.ReasonRequestIDReused, Resource: "call", ID: string(call),
+		Message: fmt.Sprintf("call_id %q was used before, for another call", call)}
+}
+
+// Over is what a call is refused with that was made already.
+func Over(call id.Call) error {
+	return &fault.Fault{Kind: fault.FailedPrecondition, Reason: fault.ReasonCallReported,
+		Message: fmt.Sprintf("call %q was made and reported; another one needs another call_id", call)}
+}
+
+// Reported is what a report is refused with that contradicts an earlier one.
+func Reported(call id.Call) error {
+	return &fault.Fault{Kind: fault.FailedPrecondition, Reason: fault.ReasonCallReported,
+		Message: fmt.Sprintf("call %q was reported before, with another outcome or cost", call)}
+}
+
+// Unknown is what a report is refused with of a call that was not allowed, or was forgotten.
+func Unknown(call id.Call) error {
+	missing := fault.Missing("call", string(call))
+	missing.Message = fmt.Sprintf("no call %q was allowed, or it was forgotten since", call)
+	return missing
+}

@@ -1,0 +1,127 @@
+package grpcserver
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/toolgrant/toolgrant/internal/call"
+	"github.com/toolgrant/toolgrant/internal/fault"
+	"github.com/toolgrant/toolgrant/internal/quota"
+)
+
+// limits returns the rules that count the call, with the limits of its user.
+func (c *deciding) limits(ctx context.Context) ([]quota.Limited, error) {
+	catalog := c.facts.World.Catalog
+	n, _ := catalog.Number(c.answer.Tool)
+	rules := catalog.Rules(n)
+	if len(rules) == 0 {
+		return nil, nil
+	}
+	account, err := c.replica.Account(ctx, c.rests.User)
+	if err != nil {
+		return nil, err
+	}
+	limits := account.Overrides.Apply(rules, c.now())
+	if c.request.EstimatedTokens == nil {
+		for _, r := range limits {
+			if r.Unit == quota.UnitTokens {
+				return nil, fault.Invalid(fault.Violation{Field: "estimated_tokens", Description: "is required: quota " + string(r.ID) + " counts tokens"})
+			}
+		}
+	}
+	return limits, nil
+}
+
+// record is what is remembered of the call.
+func (c *deciding) record() call.Record {
+	r := call.Record{Call: c.question.Call, Content: c.question.content, User: c.rests.User, Chat: c.question.Chat, Tool: c.answer.Tool,
+		Function: c.answer.Function, Tokens: c.request.GetEstimatedTokens(), Lease: c.question.lease}
+	n, _ := c.facts.World.Catalog.Number(c.answer.Tool)
+	if rules := c.facts.World.Catalog.Rules(n); len(rules) > 0 {
+		r.Held = call.HeldByNode
+		if slices.ContainsFunc(rules, func(r quota.Rule) bool { return r.Scope != quota.ScopeNode }) {
+			r.Held = call.HeldByAll
+		}
+	}
+	return r
+}
+
+// reserve reserves the call's quotas, or makes the answer their refusal.
+func (c *deciding) reserve(ctx context.Context) (again bool, err error) {
+	limits, err := c.limits(ctx)
+	if len(limits) == 0 || err != nil {
+		return false, err
+	}
+	r := c.record()
+	o := quota.Operation{ID: operationOf(r.Call), User: r.User, Tool: r.Tool, Rules: limits, Cost: quota.Cost{Calls: 1, Tokens: r.Tokens},
+		Lease: r.Lease, Note: r.Encode()}
+	c.taken, err = c.gate.Take(ctx, o)
+	f, _ := fault.As(err)
+	switch {
+	case f != nil && f.Reason == fault.ReasonRequestIDReused:
+		return false, call.Reused(r.Call)
+	case f != nil && f.Kind == fault.Unavailable:
+		c.unclaim()
+		c.rests.Uncountable(&c.question.Request, &c.answer)
+		return false, nil
+	case err != nil:
+		return false, err
+	case c.taken.Over:
+		return false, call.Over(r.Call)
+	}
+	c.rules = statesToProto(c.facts.World, c.taken.States)
+	tellRateLimits(ctx, limits, c.taken.States)
+	if !c.taken.Admitted {
+		c.unclaim()
+		c.exhausted(c.taken.States, func(s *quota.State) bool { return slices.Contains(c.taken.Denied, s.Rule) })
+		c.taken.Expire = time.Time{}
+	}
+	return false, nil
+}
+
+// look tells whether the call's quotas would suffice.
+func (c *deciding) look(ctx context.Context) error {
+	limits, err := c.limits(ctx)
+	if len(limits) == 0 || err != nil {
+		return err
+	}
+	states, err := c.gate.States(ctx, c.rests.User, limits)
+	if f, ok := fault.As(err); ok && f.Kind == fault.Unavailable {
+		c.rests.Uncountable(&c.question.Request, &c.answer)
+		return nil
+	} else if err != nil {
+		return err
+	}
+	c.rules = statesToProto(c.facts.World, states)
+	cost := quota.Cost{Calls: 1, Tokens: c.request.GetEstimatedTokens()}
+	c.exhausted(states, func(s *quota.State) bool {
+		rule := &limits[slices.IndexFunc(limits, func(l quota.Limited) bool { return l.ID == s.Rule })]
+		short := !rule.Shadow && s.Remaining < cost.In(rule.Unit)
+		if short && s.RetryAfter == 0 {
+			s.RetryAfter = -1
+			if cost.In(rule.Unit) <= s.Limit {
+				s.RetryAfter = max(time.Second, time.Until(s.Reset)) // as far as a look tells
+			}
+		}
+		return short
+	})
+	return nil
+}
+
+// exhausted makes the answer the refusal of those rules that are used up, if any is.
+func (c *deciding) exhausted(states []quota.State, denied func(*quota.State) bool) {
+	wait, never, any := time.Duration(0), false, false
+	for i := range states {
+		if s := &states[i]; denied(s) {
+			any, never = true, never || s.RetryAfter < 0
+			wait = max(wait, s.RetryAfter, time.Millisecond)
+		}
+	}
+	if never {
+		wait = 0
+	}
+	if any {
+		c.rests.Exhausted(&c.question.Request, &c.answer, wait)
+	}
+}
