@@ -287,7 +287,7 @@ func (b *Board) Run(ctx context.Context) {
 			if b.options.Shared != nil {
 				limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 				defer cancel()
-				b.sync(limit)
+				b.Sync(limit)
 			}
 			return
 		case <-ticker.C:
@@ -297,7 +297,7 @@ func (b *Board) Run(ctx context.Context) {
 			}
 		}
 		if b.options.Shared != nil {
-			b.sync(ctx)
+			b.Sync(ctx)
 		}
 		b.mu.Lock()
 		b.sweep()
