@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/toolgrant/toolgrant/internal/config"
+	"github.com/toolgrant/toolgrant/internal/health"
 	"github.com/toolgrant/toolgrant/internal/postgres"
 	"github.com/toolgrant/toolgrant/internal/quota"
 	"github.com/toolgrant/toolgrant/internal/redisstore"
@@ -24,7 +26,11 @@ type others struct {
 	nodes   *redisstore.Nodes
 	ledger  *redisstore.Ledger
 	slices  *redisstore.Slices
+	health  health.Shared // nil: there are no others
 }
+
+// healthTimeout bounds each exchange about the health of tools. A call that may be a probe waits for one.
+const healthTimeout = 250 * time.Millisecond
 
 func newOthers(c *config.Config, store *postgres.Store, log *slog.Logger) (o others, err error) {
 	url := string(c.RedisURL)
@@ -45,6 +51,7 @@ func newOthers(c *config.Config, store *postgres.Store, log *slog.Logger) (o oth
 	o.slices = redisstore.NewSlices(o.ledger)
 	if o.private == nil {
 		o.wakeups = redisstore.NewWakeups(o.client, store.Database(), log)
+		o.health = redisstore.NewHealth(o.client, store.Database(), healthTimeout)
 	}
 	return o, nil
 }

@@ -11,13 +11,15 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/health"
+	grpchealth "google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
 
+	"github.com/toolgrant/toolgrant/internal/catalog"
 	"github.com/toolgrant/toolgrant/internal/config"
 	"github.com/toolgrant/toolgrant/internal/embedded"
 	"github.com/toolgrant/toolgrant/internal/grpcserver"
+	"github.com/toolgrant/toolgrant/internal/health"
 	"github.com/toolgrant/toolgrant/internal/postgres"
 	"github.com/toolgrant/toolgrant/internal/quota"
 	"github.com/toolgrant/toolgrant/internal/replica"
@@ -82,12 +84,15 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 		}
 	}()
 	gate := others.gate(log)
+	defaults := health.Policy{FailThreshold: c.HealthFailThreshold, Cooldown: c.HealthCooldown, ProbeLease: c.HealthProbeLease}
+	board := health.NewBoard(health.Options{Shared: others.health, Logger: log,
+		Policy: defaults.Policies(func() *catalog.Snapshot { return memory.World().Catalog })})
 	answers := grpcserver.NewAnswers(uint64(c.CacheBytes) / 2)
-	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Gate: gate, Resets: store, History: history,
+	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Gate: gate, Resets: store, History: history, Health: board,
 		Logger: log, CallTimeout: c.CallTimeout, Answers: answers, CheckpointInterval: c.CheckpointInterval, ApprovalTTL: c.ApprovalTTL,
 		ServerOptions: append(tracing.ServerOptions(), grpc.ChainUnaryInterceptor(metrics.CountUnary), grpc.ChainStreamInterceptor(metrics.CountStream)),
 		Answered:      metrics.Answered})
-	monitor := &monitor{replica: memory, health: health.NewServer()}
+	monitor := &monitor{replica: memory, health: grpchealth.NewServer()}
 	healthv1.RegisterHealthServer(server, monitor.health)
 	reflection.Register(server)
 	monitor.check(server)
@@ -96,6 +101,7 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	metrics.WatchAnswers(answers.Size)
 	metrics.WatchPool(store.PoolStat)
 	metrics.WatchQuotas(gate.Stats)
+	metrics.WatchHealth(board.Stats)
 
 	grpcListener, err := net.Listen("tcp", c.GRPCAddr)
 	if err != nil {
@@ -128,6 +134,10 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	group.Go(func() error { return others.listen(ctx, memory.Wake) })
 	group.Go(func() error {
 		others.nodes.Run(ctx)
+		return nil
+	})
+	group.Go(func() error {
+		board.Run(ctx)
 		return nil
 	})
 	group.Go(func() error {

@@ -33,6 +33,10 @@ type Config struct {
 	CheckpointInterval time.Duration `name:"checkpoint_interval" default:"15s" usage:"how often a watcher is told that nothing changed"`
 	QuotaTimeout       time.Duration `name:"quota_timeout" default:"75ms" usage:"how long each question to the counters of quotas may take, before a rule's on_outage decides"`
 
+	HealthFailThreshold int           `name:"health_fail_threshold" default:"5" usage:"so many transport failures in a row put a tool or an MCP server aside, unless the tool says otherwise"`
+	HealthCooldown      time.Duration `name:"health_cooldown" default:"30s" usage:"for how long at first, unless the tool says otherwise"`
+	HealthProbeLease    time.Duration `name:"health_probe_lease" default:"1m" usage:"how long the report of a probe is waited for, before another call may probe"`
+
 	ApprovalTTL time.Duration `name:"approval_ttl" default:"15m" usage:"how long a call waits for a person to approve it"`
 
 	sources map[string]string // by name: where the value comes from, unless it is the default
@@ -50,6 +54,9 @@ func (c *Config) Validate() error {
 		c.rule("max_staleness", atLeast(20*time.Millisecond, c.MaxStaleness)),
 		c.rule("cache_bytes", atLeast(1<<20, c.CacheBytes)),
 		c.rule("changes_retention", atLeast(time.Minute, c.ChangesRetention)),
+		c.rule("health_fail_threshold", number(1, 1000, c.HealthFailThreshold)),
+		c.rule("health_cooldown", between(100*time.Millisecond, time.Hour, c.HealthCooldown)),
+		c.rule("health_probe_lease", between(time.Second, 24*time.Hour, c.HealthProbeLease)),
 		c.rule("approval_ttl", atLeast(time.Second, c.ApprovalTTL)),
 		c.rule("checkpoint_interval", atLeast(100*time.Millisecond, c.CheckpointInterval)),
 		c.rule("quota_timeout", between(time.Millisecond, 10*time.Second, c.QuotaTimeout)),
@@ -117,6 +124,13 @@ func atLeast[T interface {
 func between(least, most, d time.Duration) error {
 	if d < least || d > most {
 		return fmt.Errorf("must be %s to %s, not %s", least, most, d)
+	}
+	return nil
+}
+
+func number(least, most, n int) error {
+	if n < least || n > most {
+		return fmt.Errorf("must be %d to %d, not %d", least, most, n)
 	}
 	return nil
 }

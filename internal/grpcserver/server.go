@@ -20,6 +20,7 @@ import (
 	"github.com/toolgrant/toolgrant/internal/availability"
 	"github.com/toolgrant/toolgrant/internal/effective"
 	"github.com/toolgrant/toolgrant/internal/enable"
+	"github.com/toolgrant/toolgrant/internal/health"
 	"github.com/toolgrant/toolgrant/internal/id"
 	"github.com/toolgrant/toolgrant/internal/quota"
 	"github.com/toolgrant/toolgrant/internal/replica"
@@ -73,6 +74,8 @@ type Options struct {
 	Resets quota.ResetLog
 	// History is told what was used.
 	History *quota.History
+	// Health is told how calls went, and tells what may be called.
+	Health *health.Board
 	// Answers is the cache of encoded answers.
 	Answers *Answers
 	// CheckpointInterval is how often a stream on which nothing happens says so.
@@ -125,6 +128,7 @@ func New(o Options) *grpc.Server {
 	toolgrantv1.RegisterAdminServiceServer(s, &adminServer{backend: b})
 	toolgrantv1.RegisterAuditServiceServer(s, &auditServer{store: o.Store})
 	toolgrantv1.RegisterApprovalServiceServer(s, &approvalServer{store: o.Store, replica: o.Replica, checkpoint: o.CheckpointInterval, now: o.Now})
+	toolgrantv1.RegisterCallServiceServer(s, &healthServer{board: o.Health})
 	return s
 }
 

@@ -16,6 +16,8 @@ const (
 	// interval is how often a node tells the others what was reported to it, and hears what was to them. Transport
 	// failures, and reports of probes, are told at once.
 	interval = 250 * time.Millisecond
+	// gap is the least time between two exchanges that are for what must be told at once.
+	gap = 10 * time.Millisecond
 	// maxSubjects bounds what is known. Then those are forgotten that were not called for the longest time, but for
 	// those that are put aside.
 	maxSubjects = 10_000
@@ -281,13 +283,14 @@ func (b *Board) Run(ctx context.Context) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	b.poke()
+	var last time.Time
 	for {
 		select {
 		case <-ctx.Done():
-			if b.options.Shared != nil {
+			if b.options.Shared != nil { // a farewell
 				limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 				defer cancel()
-				b.sync(limit)
+				b.Sync(limit)
 			}
 			return
 		case <-ticker.C:
@@ -295,9 +298,14 @@ func (b *Board) Run(ctx context.Context) {
 			if b.isAway() { // it is asked often enough
 				continue
 			}
+			select { // what comes close together goes together
+			case <-time.After(gap - time.Since(last)):
+			case <-ctx.Done():
+			}
 		}
+		last = time.Now()
 		if b.options.Shared != nil {
-			b.sync(ctx)
+			b.Sync(ctx)
 		}
 		b.mu.Lock()
 		b.sweep()

@@ -33,8 +33,8 @@ func (e *entry) offer(r Record) *offered {
 	return e.sent
 }
 
-// sync offers all that changed here, and hears what changed elsewhere.
-func (b *Board) sync(ctx context.Context) {
+// Sync offers all that changed here, and hears what changed elsewhere. Run does it, four times a second.
+func (b *Board) Sync(ctx context.Context) {
 	if b.acquire(ctx) != nil {
 		return
 	}
@@ -134,15 +134,17 @@ func (b *Board) takeIn(news News, offers []*offered) (refused bool) {
 		return len(b.dirty) > 0
 	}
 	b.since = news.Version
+	now := map[*entry]bool{} // the Shared has what this node offered, whatever it had before
 	for i, o := range offers {
 		if news.Taken[i] != 0 {
 			b.taken(o, news.Taken[i])
+			now[o.entry] = true
 		} else {
 			refused = true
 		}
 	}
 	for _, s := range news.Changed {
-		if e := b.enter(s.Subject); e != nil && e.version != s.Version {
+		if e := b.enter(s.Subject); e != nil && e.version != s.Version && !now[e] {
 			b.rebase(e, s)
 		}
 	}

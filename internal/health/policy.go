@@ -1,6 +1,10 @@
 package health
 
-import "time"
+import (
+	"time"
+
+	"github.com/toolgrant/toolgrant/internal/catalog"
+)
 
 // Policy is when a subject is put aside, and for how long.
 type Policy struct {
@@ -10,6 +14,28 @@ type Policy struct {
 	Cooldown time.Duration
 	// ProbeLease is how long the report of a probe is waited for. Then another call is let through.
 	ProbeLease time.Duration
+}
+
+// Policies returns what tells the policy of a subject: a tool's own where it has one, else this one.
+func (p Policy) Policies(tools func() *catalog.Snapshot) func(Subject) Policy {
+	return func(s Subject) Policy {
+		if s.Tool == "" {
+			return p
+		}
+		snapshot := tools()
+		number, ok := snapshot.Number(s.Tool)
+		if !ok {
+			return p
+		}
+		own, of := p, snapshot.Tool(number).Health
+		if of.FailThreshold > 0 {
+			own.FailThreshold = int(of.FailThreshold)
+		}
+		if of.CooldownMs > 0 {
+			own.Cooldown = time.Duration(of.CooldownMs) * time.Millisecond
+		}
+		return own
+	}
 }
 
 // maxGrowth is how many times as long as at first a cool-down becomes.

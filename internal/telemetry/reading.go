@@ -17,6 +17,11 @@ func counter[S any](name, help string, of func(S) float64) reading[S] {
 	return reading[S]{prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, nil, nil), prometheus.CounterValue, of}
 }
 
+// labelled is one series of a metric that has several.
+func labelled[S any](name, help string, labels prometheus.Labels, kind prometheus.ValueType, of func(S) float64) reading[S] {
+	return reading[S]{prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, nil, labels), kind, of}
+}
+
 // readings is a collector that takes one S per scrape, so that its metrics fit each other.
 type readings[S any] struct {
 	take func() S

@@ -952,18 +952,22 @@ type Health struct {
 	//	*Health_ToolId
 	//	*Health_McpServerId
 	Subject isHealth_Subject `protobuf_oneof:"subject"`
-	// Share of recent calls that went well, 0 to 1, the newest counting most; 1 if there were none.
+	// Share of recent calls that went well, 0 to 1, the newest counting most; 1 if there were none. Each call takes it a
+	// tenth of the way to 1 or to 0, but for those that say nothing about the tool; every ten minutes half of what it
+	// lacks is forgiven.
 	Score float64 `protobuf:"fixed64,3,opt,name=score,proto3" json:"score,omitempty"`
 	// Whether calls are let through.
 	Breaker BreakerState `protobuf:"varint,4,opt,name=breaker,proto3,enum=toolgrant.v1.BreakerState" json:"breaker,omitempty"`
 	// Transport failures in a row.
 	FailuresInARow int32 `protobuf:"varint,5,opt,name=failures_in_a_row,json=failuresInARow,proto3" json:"failures_in_a_row,omitempty"`
-	// When the next probe may pass. Unset: the breaker is closed.
+	// When the next probe may pass; while one is under way, when it is given up. Unset: the breaker is closed.
 	RetryTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=retry_time,json=retryTime,proto3" json:"retry_time,omitempty"`
 	// When the last call was reported.
 	ReportTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=report_time,json=reportTime,proto3" json:"report_time,omitempty"`
 	// Only this server knows: what the servers share cannot be reached.
-	Local         bool `protobuf:"varint,8,opt,name=local,proto3" json:"local,omitempty"`
+	Local bool `protobuf:"varint,8,opt,name=local,proto3" json:"local,omitempty"`
+	// How long calls that were answered took lately, the newest counting most. Unset: nobody told.
+	Latency       *durationpb.Duration `protobuf:"bytes,9,opt,name=latency,proto3" json:"latency,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1065,6 +1069,13 @@ func (x *Health) GetLocal() bool {
 	return false
 }
 
+func (x *Health) GetLatency() *durationpb.Duration {
+	if x != nil {
+		return x.Latency
+	}
+	return nil
+}
+
 type isHealth_Subject interface {
 	isHealth_Subject()
 }
@@ -1127,7 +1138,7 @@ const file_toolgrant_v1_call_proto_rawDesc = "" +
 	"\rmcp_server_id\x18\x01 \x01(\tR\vmcpServerId\x12\x1a\n" +
 	"\bfunction\x18\x02 \x01(\tR\bfunction\x12\x1a\n" +
 	"\bendpoint\x18\x03 \x01(\tR\bendpoint\x12/\n" +
-	"\x06config\x18\x04 \x01(\v2\x17.google.protobuf.StructR\x06config\"\xd9\x02\n" +
+	"\x06config\x18\x04 \x01(\v2\x17.google.protobuf.StructR\x06config\"\x8e\x03\n" +
 	"\x06Health\x12\x19\n" +
 	"\atool_id\x18\x01 \x01(\tH\x00R\x06toolId\x12$\n" +
 	"\rmcp_server_id\x18\x02 \x01(\tH\x00R\vmcpServerId\x12\x14\n" +
@@ -1138,7 +1149,8 @@ const file_toolgrant_v1_call_proto_rawDesc = "" +
 	"retry_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tretryTime\x12;\n" +
 	"\vreport_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"reportTime\x12\x14\n" +
-	"\x05local\x18\b \x01(\bR\x05localB\t\n" +
+	"\x05local\x18\b \x01(\bR\x05local\x123\n" +
+	"\alatency\x18\t \x01(\v2\x19.google.protobuf.DurationR\alatencyB\t\n" +
 	"\asubject*\x80\x01\n" +
 	"\fCallDecision\x12\x1d\n" +
 	"\x19CALL_DECISION_UNSPECIFIED\x10\x00\x12\x17\n" +
@@ -1227,11 +1239,12 @@ var file_toolgrant_v1_call_proto_depIdxs = []int32{
 	3,  // 11: toolgrant.v1.Health.breaker:type_name -> toolgrant.v1.BreakerState
 	17, // 12: toolgrant.v1.Health.retry_time:type_name -> google.protobuf.Timestamp
 	17, // 13: toolgrant.v1.Health.report_time:type_name -> google.protobuf.Timestamp
-	14, // [14:14] is the sub-list for method output_type
-	14, // [14:14] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	15, // 14: toolgrant.v1.Health.latency:type_name -> google.protobuf.Duration
+	15, // [15:15] is the sub-list for method output_type
+	15, // [15:15] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_toolgrant_v1_call_proto_init() }

@@ -44,7 +44,8 @@ type CallServiceClient interface {
 	// Tells how a call went: settles its quotas and counts for the tool's health. Telling it again changes nothing.
 	// NOT_FOUND: no such call was allowed, or it was forgotten since. FAILED_PRECONDITION: it was reported otherwise.
 	ReportCall(ctx context.Context, in *ReportCallRequest, opts ...grpc.CallOption) (*ReportCallResponse, error)
-	// Tells how tools and MCP servers do, those that were ever called, by id.
+	// Tells how tools and MCP servers do: those of which a call was reported in the last 24 hours. It is what this server
+	// knows: all that was reported to any, up to a quarter of a second ago.
 	ListHealth(ctx context.Context, in *ListHealthRequest, opts ...grpc.CallOption) (*ListHealthResponse, error)
 }
 
@@ -104,7 +105,8 @@ type CallServiceServer interface {
 	// Tells how a call went: settles its quotas and counts for the tool's health. Telling it again changes nothing.
 	// NOT_FOUND: no such call was allowed, or it was forgotten since. FAILED_PRECONDITION: it was reported otherwise.
 	ReportCall(context.Context, *ReportCallRequest) (*ReportCallResponse, error)
-	// Tells how tools and MCP servers do, those that were ever called, by id.
+	// Tells how tools and MCP servers do: those of which a call was reported in the last 24 hours. It is what this server
+	// knows: all that was reported to any, up to a quarter of a second ago.
 	ListHealth(context.Context, *ListHealthRequest) (*ListHealthResponse, error)
 	mustEmbedUnimplementedCallServiceServer()
 }

@@ -15,7 +15,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/toolgrant/toolgrant/internal/catalog"
 	"github.com/toolgrant/toolgrant/internal/grpcserver"
+	"github.com/toolgrant/toolgrant/internal/health"
 	"github.com/toolgrant/toolgrant/internal/postgres"
 	"github.com/toolgrant/toolgrant/internal/quota"
 	"github.com/toolgrant/toolgrant/internal/redisstore"
@@ -48,6 +50,7 @@ type Node struct {
 	Store   *postgres.Store
 	Replica *replica.Replica
 	Server  *grpc.Server
+	Health  *health.Board
 	Address string
 	Conn    *grpc.ClientConn
 	// Stop ends the node before the test does, without a farewell to those who are connected.
@@ -107,7 +110,8 @@ func Start(t testing.TB, url string, o Options) *Node {
 	if !o.Forgetful {
 		store.OnCommit(func(ctx context.Context) { _ = memory.CatchUp(ctx) })
 	}
-	ledger := redisstore.NewLedger(counters(t, o.Redis), store.Database(), quotaTimeout)
+	client := counters(t, o.Redis)
+	ledger := redisstore.NewLedger(client, store.Database(), quotaTimeout)
 	leased := redisstore.NewSlices(ledger)
 	t.Cleanup(func() { leased.Close(context.WithoutCancel(ctx)) })
 	gate := quota.GateOptions{Ledger: ledger, Slices: leased}
@@ -120,7 +124,10 @@ func Start(t testing.TB, url string, o Options) *Node {
 		defer cancel()
 		_ = history.Close(limit)
 	})
-	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Gate: quota.NewGate(gate), Resets: store, History: history, Logger: logger,
+	defaults := health.Policy{FailThreshold: 3, Cooldown: time.Minute, ProbeLease: time.Minute}
+	health := health.NewBoard(health.Options{Shared: redisstore.NewHealth(client, store.Database(), quotaTimeout), Logger: logger, Now: o.Now,
+		Policy: defaults.Policies(func() *catalog.Snapshot { return memory.World().Catalog })})
+	server := grpcserver.New(grpcserver.Options{Health: health, Store: store, Replica: memory, Gate: quota.NewGate(gate), Resets: store, History: history, Logger: logger,
 		Answers:            grpcserver.NewAnswers(cacheBytes),
 		CheckpointInterval: o.CheckpointInterval, ServerOptions: o.ServerOptions, Now: o.Now})
 	listener, err := net.Listen("tcp", o.Address)
@@ -130,6 +137,7 @@ func Start(t testing.TB, url string, o Options) *Node {
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var group sync.WaitGroup
 	group.Go(func() { memory.Run(running) })
+	group.Go(func() { health.Run(running) })
 	group.Go(func() { _ = server.Serve(listener) })
 	stopAll := sync.OnceFunc(func() {
 		stop()
@@ -142,5 +150,5 @@ func Start(t testing.TB, url string, o Options) *Node {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	return &Node{Store: store, Replica: memory, Server: server, Address: listener.Addr().String(), Conn: conn, Stop: stopAll}
+	return &Node{Store: store, Replica: memory, Server: server, Health: health, Address: listener.Addr().String(), Conn: conn, Stop: stopAll}
 }
