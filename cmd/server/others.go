@@ -10,6 +10,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/toolgrant/toolgrant/internal/call"
 	"github.com/toolgrant/toolgrant/internal/config"
 	"github.com/toolgrant/toolgrant/internal/health"
 	"github.com/toolgrant/toolgrant/internal/postgres"
@@ -26,7 +27,8 @@ type others struct {
 	nodes   *redisstore.Nodes
 	ledger  *redisstore.Ledger
 	slices  *redisstore.Slices
-	health  health.Shared // nil: there are no others
+	health  health.Shared     // nil: there are no others
+	calls   *redisstore.Calls // nil, too
 }
 
 // healthTimeout bounds each exchange about the health of tools. A call that may be a probe waits for one.
@@ -52,6 +54,7 @@ func newOthers(c *config.Config, store *postgres.Store, log *slog.Logger) (o oth
 	if o.private == nil {
 		o.wakeups = redisstore.NewWakeups(o.client, store.Database(), log)
 		o.health = redisstore.NewHealth(o.client, store.Database(), healthTimeout)
+		o.calls = redisstore.NewCalls(o.client, store.Database(), c.QuotaTimeout, log)
 	}
 	return o, nil
 }
@@ -72,6 +75,14 @@ func (o others) gate(log *slog.Logger) *quota.Gate {
 	})
 }
 
+// memory remembers which calls were allowed.
+func (o others) memory() *call.Memory {
+	if o.calls == nil {
+		return call.NewMemory(nil)
+	}
+	return call.NewMemory(o.calls)
+}
+
 // tell tells that something was committed here.
 func (o others) tell() {
 	if o.wakeups != nil {
@@ -90,6 +101,9 @@ func (o others) listen(ctx context.Context, wake func()) error {
 // close gives back what was leased of SYSTEM rules, and writes to the database what its counters lack.
 func (o others) close(ctx context.Context) error {
 	o.slices.Close(ctx)
+	if o.calls != nil {
+		o.calls.Close(ctx)
+	}
 	err := o.ledger.Close(ctx)
 	if err != nil {
 		err = fmt.Errorf("counters of quotas could not be written: %w", err)

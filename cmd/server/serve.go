@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -15,6 +16,7 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
 
+	"github.com/toolgrant/toolgrant/internal/call"
 	"github.com/toolgrant/toolgrant/internal/catalog"
 	"github.com/toolgrant/toolgrant/internal/config"
 	"github.com/toolgrant/toolgrant/internal/embedded"
@@ -83,12 +85,20 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 			err = errors.Join(err, fmt.Errorf("the last second of the history of quotas could not be written: %w", lost))
 		}
 	}()
+	outcomes := call.NewOutcomes(store, log)
+	defer func() {
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), historyTimeout)
+		defer cancel()
+		if lost := outcomes.Close(limit); lost != nil {
+			err = errors.Join(err, fmt.Errorf("how the calls of the last second went could not be written: %w", lost))
+		}
+	}()
 	gate := others.gate(log)
 	defaults := health.Policy{FailThreshold: c.HealthFailThreshold, Cooldown: c.HealthCooldown, ProbeLease: c.HealthProbeLease}
 	board := health.NewBoard(health.Options{Shared: others.health, Logger: log,
 		Policy: defaults.Policies(func() *catalog.Snapshot { return memory.World().Catalog })})
 	answers := grpcserver.NewAnswers(uint64(c.CacheBytes) / 2)
-	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Gate: gate, Resets: store, History: history, Health: board,
+	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Gate: gate, Resets: store, History: history, Health: board, Calls: calls(c, others.memory(), outcomes, metrics),
 		Logger: log, CallTimeout: c.CallTimeout, Answers: answers, CheckpointInterval: c.CheckpointInterval, ApprovalTTL: c.ApprovalTTL,
 		ServerOptions: append(tracing.ServerOptions(), grpc.ChainUnaryInterceptor(metrics.CountUnary), grpc.ChainStreamInterceptor(metrics.CountStream)),
 		Answered:      metrics.Answered})
@@ -141,7 +151,11 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 		return nil
 	})
 	group.Go(func() error {
-		prune(ctx, store, c.ChangesRetention, log)
+		prune(ctx, "changes", store.PruneChanges, c.ChangesRetention, log)
+		return nil
+	})
+	group.Go(func() error {
+		prune(ctx, "outcomes of calls", store.PruneOutcomes, c.CallOutcomesRetention, log)
 		return nil
 	})
 	group.Go(func() error {
@@ -183,17 +197,31 @@ func database(ctx context.Context, c *config.Config, log *slog.Logger) (url stri
 	return private.URL(), func() error { return private.Stop(context.WithoutCancel(ctx)) }, nil
 }
 
-// prune deletes changes that are older than the retention, now and then.
-func prune(ctx context.Context, store *postgres.Store, retention time.Duration, log *slog.Logger) {
-	ticker := time.NewTicker(retention / 10)
+// calls is what CallService depends on.
+func calls(c *config.Config, memory *call.Memory, outcomes *call.Outcomes, metrics *telemetry.Metrics) grpcserver.CallOptions {
+	synonyms := call.Synonyms{}
+	for _, name := range c.SourceSynonyms {
+		synonyms[strings.ToLower(name)] = true
+	}
+	return grpcserver.CallOptions{Memory: memory, Outcomes: outcomes, Synonyms: synonyms, CacheBytes: uint64(c.CacheBytes) / 8,
+		Deployment: call.Deployment{Network: c.AllowNetwork, FilesystemRead: c.AllowFilesystemRead, FilesystemWrite: c.AllowFilesystemWrite},
+		Decided:    metrics.CallDecided, Reported: metrics.CallReported}
+}
+
+// maxPruneInterval is how often old rows are deleted at least.
+const maxPruneInterval = time.Hour
+
+// prune deletes with forget what is older than the retention, now and then.
+func prune(ctx context.Context, what string, forget func(context.Context, time.Time) error, retention time.Duration, log *slog.Logger) {
+	ticker := time.NewTicker(min(retention/10, maxPruneInterval))
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case now := <-ticker.C:
-			if err := store.PruneChanges(ctx, now.Add(-retention)); err != nil && ctx.Err() == nil {
-				log.WarnContext(ctx, "old changes could not be deleted; it will be tried again", "error", err)
+			if err := forget(ctx, now.Add(-retention)); err != nil && ctx.Err() == nil {
+				log.WarnContext(ctx, "old "+what+" could not be deleted; it will be tried again", "error", err)
 			}
 		}
 	}

@@ -18,6 +18,13 @@ const (
 	ActionCreate Action = "CREATE"
 	ActionUpdate Action = "UPDATE"
 	ActionDelete Action = "DELETE"
+	ActionAsk    Action = "ASK"
+	ActionGrant  Action = "GRANT"
+	ActionDeny   Action = "DENY"
+	ActionUse    Action = "USE"
+	ActionRevoke Action = "REVOKE"
+	ActionRefuse Action = "REFUSE"
+	ActionReset  Action = "RESET"
 )
 
 // Entry is one entry of the log. What needs no sequence number and no time is not written yet.

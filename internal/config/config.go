@@ -37,7 +37,12 @@ type Config struct {
 	HealthCooldown      time.Duration `name:"health_cooldown" default:"30s" usage:"for how long at first, unless the tool says otherwise"`
 	HealthProbeLease    time.Duration `name:"health_probe_lease" default:"1m" usage:"how long the report of a probe is waited for, before another call may probe"`
 
-	ApprovalTTL time.Duration `name:"approval_ttl" default:"15m" usage:"how long a call waits for a person to approve it"`
+	ApprovalTTL           time.Duration `name:"approval_ttl" default:"15m" usage:"how long a call waits for a person to approve it"`
+	AllowNetwork          bool          `name:"allow_network" default:"true" usage:"tools that require \"network\" may be called"`
+	AllowFilesystemRead   bool          `name:"allow_filesystem_read" default:"false" usage:"tools that require \"filesystem.read\" may be called"`
+	AllowFilesystemWrite  bool          `name:"allow_filesystem_write" default:"false" usage:"tools that require \"filesystem.write\" may be called"`
+	SourceSynonyms        List          `name:"source_synonyms" default:"builtin,local,internal" usage:"what models call a tool's source when they mean none in particular, besides native; separated by commas"`
+	CallOutcomesRetention time.Duration `name:"call_outcomes_retention" default:"2160h" usage:"how long it is kept how calls went"`
 
 	sources map[string]string // by name: where the value comes from, unless it is the default
 }
@@ -58,6 +63,7 @@ func (c *Config) Validate() error {
 		c.rule("health_cooldown", between(100*time.Millisecond, time.Hour, c.HealthCooldown)),
 		c.rule("health_probe_lease", between(time.Second, 24*time.Hour, c.HealthProbeLease)),
 		c.rule("approval_ttl", atLeast(time.Second, c.ApprovalTTL)),
+		c.rule("call_outcomes_retention", atLeast(time.Hour, c.CallOutcomesRetention)),
 		c.rule("checkpoint_interval", atLeast(100*time.Millisecond, c.CheckpointInterval)),
 		c.rule("quota_timeout", between(time.Millisecond, 10*time.Second, c.QuotaTimeout)),
 	)

@@ -45,7 +45,7 @@ type Health interface {
 type CallOptions struct {
 	// Memory remembers what was allowed.
 	Memory *call.Memory
-	// Health is how tools and servers do.
+	// Health is how tools and servers do; nil: the server's Health tells.
 	Health Health
 	// Outcomes is told how calls went.
 	Outcomes *call.Outcomes
@@ -61,7 +61,7 @@ type CallOptions struct {
 }
 
 type callServer struct {
-	toolgrantv1.UnimplementedCallServiceServer
+	healthServer
 	CallOptions
 	store         CallStore
 	advance       func(context.Context, id.Chat, int32) error

@@ -191,6 +191,10 @@ func (s *quotaServer) SetQuotaOverride(ctx context.Context, r *toolgrantv1.SetQu
 		}
 		expire = end.AsTime()
 	}
+	ctx, err := identify(ctx)
+	if err != nil {
+		return nil, err
+	}
 	at, err := s.overrides.SetOverride(ctx, id.User(r.GetUserId()), id.Quota(r.GetQuotaId()), r.Limit, expire)
 	if err != nil {
 		return nil, err
@@ -210,6 +214,9 @@ func (s *quotaServer) ResetQuotaUsage(ctx context.Context, r *toolgrantv1.ResetQ
 	}
 	if rule.Scope != quota.ScopeUser {
 		return nil, fault.Invalid(fault.Violation{Field: "quota_id", Description: "it counts all users together: only what single users used can be reset"})
+	}
+	if ctx, err = identify(ctx); err != nil {
+		return nil, err
 	}
 	limited := account.Overrides.Apply([]quota.Rule{*rule}, s.now())[0]
 	reset := quota.Reset{ID: r.GetRequestId(), User: id.User(r.GetUserId()), Quota: rule.ID, Reason: r.GetReason()}

@@ -61,6 +61,7 @@ type Store interface {
 	// Preview tells what Edit would change.
 	Preview(ctx context.Context, decide func(stored admin.Manifest) (admin.Edit, error)) ([]admin.Change, revision.Revision, error)
 	ApprovalStore
+	CallStore
 }
 
 // Options is what a server is made of.
@@ -76,6 +77,8 @@ type Options struct {
 	History *quota.History
 	// Health is told how calls went, and tells what may be called.
 	Health *health.Board
+	// Calls is what CallService needs besides.
+	Calls CallOptions
 	// Answers is the cache of encoded answers.
 	Answers *Answers
 	// CheckpointInterval is how often a stream on which nothing happens says so.
@@ -128,7 +131,12 @@ func New(o Options) *grpc.Server {
 	toolgrantv1.RegisterAdminServiceServer(s, &adminServer{backend: b})
 	toolgrantv1.RegisterAuditServiceServer(s, &auditServer{store: o.Store})
 	toolgrantv1.RegisterApprovalServiceServer(s, &approvalServer{store: o.Store, replica: o.Replica, checkpoint: o.CheckpointInterval, now: o.Now})
-	toolgrantv1.RegisterCallServiceServer(s, &healthServer{board: o.Health})
+	if o.Calls.Health == nil {
+		o.Calls.Health = o.Health
+	}
+	toolgrantv1.RegisterCallServiceServer(s, &callServer{healthServer: healthServer{board: o.Health}, CallOptions: o.Calls, store: o.Store,
+		advance: o.Store.AdvanceTurn, replica: o.Replica, gate: o.Gate, history: o.History, conversations: newConversations(o.Calls.CacheBytes),
+		refusals: newRefusals(o.Store), approvalTTL: o.ApprovalTTL, now: o.Now})
 	return s
 }
 

@@ -8,6 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/toolgrant/toolgrant/internal/approval"
+	"github.com/toolgrant/toolgrant/internal/audit"
+	"github.com/toolgrant/toolgrant/internal/caller"
 	"github.com/toolgrant/toolgrant/internal/fault"
 	"github.com/toolgrant/toolgrant/internal/id"
 	"github.com/toolgrant/toolgrant/internal/postgres/db"
@@ -35,7 +37,7 @@ func (s *Store) AskApproval(ctx context.Context, call approval.Call, now time.Ti
 		}
 		if written > 0 {
 			a = approval.Approval{Request: r}
-			return s.recordApproval(ctx, tx, &a)
+			return s.recordApproval(ctx, tx, nil, &a, r.Create)
 		}
 		row, err := s.queries.ApprovalOfCall(ctx, tx, string(call.ID))
 		if err != nil {
@@ -109,6 +111,7 @@ func (s *Store) stepApproval(ctx context.Context, name id.Approval, take func(*a
 		if a, err = s.approval(ctx, tx, name); err != nil {
 			return err
 		}
+		before := a
 		step, err := take(&a)
 		if err != nil {
 			return err
@@ -118,7 +121,7 @@ func (s *Store) stepApproval(ctx context.Context, name id.Approval, take func(*a
 			if err := s.queries.AddApprovalStep(ctx, tx, *step); err != nil {
 				return err
 			}
-			if err := s.recordApproval(ctx, tx, &a); err != nil {
+			if err := s.recordApproval(ctx, tx, &before, &a, step.CreateTime); err != nil {
 				return err
 			}
 		}
@@ -133,8 +136,11 @@ func (s *Store) stepApproval(ctx context.Context, name id.Approval, take func(*a
 	return a, r, butNothing(err)
 }
 
-// recordApproval tells those who follow.
-func (s *Store) recordApproval(ctx context.Context, tx pgx.Tx, a *approval.Approval) error {
+// recordApproval tells those who follow, and the audit log, of a step that was taken; before the first there was nothing.
+func (s *Store) recordApproval(ctx context.Context, tx pgx.Tx, before, a *approval.Approval, now time.Time) error {
+	if err := s.addAuditEntries(ctx, tx, []audit.Entry{audit.OfApproval(before, a, now, caller.From(ctx))}); err != nil {
+		return err
+	}
 	return s.queries.RecordChange(ctx, tx, db.RecordChangeParams{Kind: kindApproval, ObjectID: string(a.User) + "," + string(a.ID)})
 }
 

@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/toolgrant/toolgrant/internal/audit"
+	"github.com/toolgrant/toolgrant/internal/caller"
 	"github.com/toolgrant/toolgrant/internal/fault"
 	"github.com/toolgrant/toolgrant/internal/id"
 	"github.com/toolgrant/toolgrant/internal/postgres/db"
@@ -32,16 +34,25 @@ func (s *Store) SetOverride(ctx context.Context, user id.User, rule id.Quota, li
 		if err := s.lockOverridden(ctx, tx, user, rule); err != nil {
 			return err
 		}
+		before, err := s.override(ctx, tx, user, rule)
+		if err != nil {
+			return err
+		}
+		var after *quota.Override
 		if limit == nil {
 			err = s.queries.DeleteOverride(ctx, tx, db.DeleteOverrideParams{UserID: string(user), QuotaID: string(rule)})
 		} else {
 			row := db.PutOverrideParams{UserID: string(user), QuotaID: string(rule), QuotaLimit: *limit}
+			after = &quota.Override{Rule: rule, Limit: *limit, Expire: expire}
 			if !expire.IsZero() {
 				row.ExpireTime = &expire
 			}
 			err = s.queries.PutOverride(ctx, tx, row)
 		}
 		if err != nil {
+			return err
+		}
+		if err := s.addAuditEntries(ctx, tx, audit.OfOverride(user, rule, before, after, caller.From(ctx))); err != nil {
 			return err
 		}
 		if err := s.queries.RecordChange(ctx, tx, db.RecordChangeParams{Kind: kindUser, ObjectID: string(user)}); err != nil {
@@ -51,6 +62,15 @@ func (s *Store) SetOverride(ctx context.Context, user id.User, rule id.Quota, li
 		return err
 	})
 	return r, err
+}
+
+// override returns a user's own limit of a rule; nil: there is none.
+func (s *Store) override(ctx context.Context, tx pgx.Tx, user id.User, rule id.Quota) (*quota.Override, error) {
+	row, err := s.queries.GetOverride(ctx, tx, db.GetOverrideParams{UserID: string(user), QuotaID: string(rule)})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	return &quota.Override{Rule: rule, Limit: row.QuotaLimit, Expire: instant(orEmpty(row.ExpireTime))}, err
 }
 
 // lockOverridden keeps what an override refers to as it is, and refuses it if that is not there.

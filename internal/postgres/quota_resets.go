@@ -3,6 +3,10 @@ package postgres
 import (
 	"context"
 
+	"github.com/jackc/pgx/v5"
+
+	"github.com/toolgrant/toolgrant/internal/audit"
+	"github.com/toolgrant/toolgrant/internal/caller"
 	"github.com/toolgrant/toolgrant/internal/fault"
 	"github.com/toolgrant/toolgrant/internal/id"
 	"github.com/toolgrant/toolgrant/internal/postgres/db"
@@ -11,8 +15,14 @@ import (
 
 // BeginReset writes a request down, with what was used before, unless it was written down earlier.
 func (s *Store) BeginReset(ctx context.Context, r quota.Reset, used int64) (done bool, err error) {
-	err = s.queries.AddReset(ctx, s.pool, db.AddResetParams{
-		RequestID: r.ID, UserID: string(r.User), QuotaID: string(r.Quota), Reason: r.Reason, Used: used})
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		added, err := s.queries.AddReset(ctx, tx, db.AddResetParams{
+			RequestID: r.ID, UserID: string(r.User), QuotaID: string(r.Quota), Reason: r.Reason, Used: used})
+		if err != nil || added == 0 {
+			return err
+		}
+		return s.addAuditEntries(ctx, tx, []audit.Entry{audit.OfReset(r, used, caller.From(ctx))})
+	})
 	if err != nil {
 		return false, translate(err)
 	}

@@ -20,9 +20,10 @@ var goRuntime = collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile(`^/(
 
 // Metrics is all metrics of one server. What calls touch is looked up before they come.
 type Metrics struct {
-	registry *prometheus.Registry
-	calls    *calls
-	answers  *answers
+	registry  *prometheus.Registry
+	calls     *calls
+	answers   *answers
+	toolCalls *toolCalls
 }
 
 // NewMetrics returns metrics of the process, the Go runtime and calls.
@@ -35,6 +36,7 @@ func NewMetrics() *Metrics {
 	)
 	m.calls = newCalls(m.registry)
 	m.answers = newAnswers(m.registry)
+	m.toolCalls = newToolCalls(m.registry)
 	return m
 }
 

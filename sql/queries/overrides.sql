@@ -18,6 +18,9 @@ SELECT user_id FROM users WHERE user_id = @user_id FOR KEY SHARE;
 -- name: LockQuota :one
 SELECT scope FROM quotas WHERE quota_id = @quota_id FOR SHARE;
 
+-- name: GetOverride :one
+SELECT quota_limit, expire_time FROM quota_overrides WHERE user_id = @user_id AND quota_id = @quota_id;
+
 -- name: PutOverride :exec
 INSERT INTO quota_overrides (user_id, quota_id, quota_limit, expire_time)
 VALUES (@user_id, @quota_id, @quota_limit, sqlc.narg(expire_time))

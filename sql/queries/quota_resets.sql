@@ -1,5 +1,5 @@
 -- AddReset writes nothing if the request was written down before.
--- name: AddReset :exec
+-- name: AddReset :execrows
 INSERT INTO quota_resets (request_id, user_id, quota_id, reason, used, create_time)
 VALUES (@request_id, @user_id, @quota_id, @reason, @used, now()) ON CONFLICT DO NOTHING;
 

@@ -61,6 +61,19 @@ type AvatarTool struct {
 	ToolID   string
 }
 
+// How calls of tools went; never changed, deleted when old.
+type CallOutcome struct {
+	CallID     string
+	ChatID     string
+	UserID     string
+	ToolID     string
+	Function   string
+	Outcome    string
+	LatencyMs  int64
+	Tokens     int64
+	ReportTime time.Time
+}
+
 type CatalogHead struct {
 	Singleton bool
 	Version   int64

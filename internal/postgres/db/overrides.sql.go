@@ -24,6 +24,27 @@ func (q *Queries) DeleteOverride(ctx context.Context, db DBTX, arg DeleteOverrid
 	return err
 }
 
+const getOverride = `-- name: GetOverride :one
+SELECT quota_limit, expire_time FROM quota_overrides WHERE user_id = $1 AND quota_id = $2
+`
+
+type GetOverrideParams struct {
+	UserID  string
+	QuotaID string
+}
+
+type GetOverrideRow struct {
+	QuotaLimit int64
+	ExpireTime *time.Time
+}
+
+func (q *Queries) GetOverride(ctx context.Context, db DBTX, arg GetOverrideParams) (GetOverrideRow, error) {
+	row := db.QueryRow(ctx, getOverride, arg.UserID, arg.QuotaID)
+	var i GetOverrideRow
+	err := row.Scan(&i.QuotaLimit, &i.ExpireTime)
+	return i, err
+}
+
 const lockQuota = `-- name: LockQuota :one
 SELECT scope FROM quotas WHERE quota_id = $1 FOR SHARE
 `

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-const addReset = `-- name: AddReset :exec
+const addReset = `-- name: AddReset :execrows
 INSERT INTO quota_resets (request_id, user_id, quota_id, reason, used, create_time)
 VALUES ($1, $2, $3, $4, $5, now()) ON CONFLICT DO NOTHING
 `
@@ -24,15 +24,18 @@ type AddResetParams struct {
 }
 
 // AddReset writes nothing if the request was written down before.
-func (q *Queries) AddReset(ctx context.Context, db DBTX, arg AddResetParams) error {
-	_, err := db.Exec(ctx, addReset,
+func (q *Queries) AddReset(ctx context.Context, db DBTX, arg AddResetParams) (int64, error) {
+	result, err := db.Exec(ctx, addReset,
 		arg.RequestID,
 		arg.UserID,
 		arg.QuotaID,
 		arg.Reason,
 		arg.Used,
 	)
-	return err
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const endReset = `-- name: EndReset :exec

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/toolgrant/toolgrant/internal/call"
 	"github.com/toolgrant/toolgrant/internal/catalog"
 	"github.com/toolgrant/toolgrant/internal/grpcserver"
 	"github.com/toolgrant/toolgrant/internal/health"
@@ -41,6 +42,8 @@ type Options struct {
 	Redis string
 	// Gate changes how the node decides about quotas.
 	Gate func(*quota.GateOptions)
+	// Calls is what calls depend on; memories are the node's.
+	Calls grpcserver.CallOptions
 	// Forgetful nodes do not look at once for what they wrote themselves.
 	Forgetful bool
 }
@@ -59,6 +62,9 @@ type Node struct {
 
 // quotaTimeout is long enough for a busy machine.
 const quotaTimeout = 2 * time.Second
+
+// approvalTTL is how long a call waits for a person.
+const approvalTTL = 15 * time.Minute
 
 // historyTimeout is how long a node that ends tries to write down what was used.
 const historyTimeout = 5 * time.Second
@@ -127,7 +133,16 @@ func Start(t testing.TB, url string, o Options) *Node {
 	defaults := health.Policy{FailThreshold: 3, Cooldown: time.Minute, ProbeLease: time.Minute}
 	health := health.NewBoard(health.Options{Shared: redisstore.NewHealth(client, store.Database(), quotaTimeout), Logger: logger, Now: o.Now,
 		Policy: defaults.Policies(func() *catalog.Snapshot { return memory.World().Catalog })})
-	server := grpcserver.New(grpcserver.Options{Health: health, Store: store, Replica: memory, Gate: quota.NewGate(gate), Resets: store, History: history, Logger: logger,
+	calls := redisstore.NewCalls(client, store.Database(), quotaTimeout, logger)
+	outcomes := call.NewOutcomes(store, logger)
+	t.Cleanup(func() {
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), historyTimeout)
+		defer cancel()
+		calls.Close(limit)
+		_ = outcomes.Close(limit)
+	})
+	o.Calls.Memory, o.Calls.Outcomes, o.Calls.CacheBytes = call.NewMemory(calls), outcomes, cacheBytes
+	server := grpcserver.New(grpcserver.Options{Calls: o.Calls, ApprovalTTL: approvalTTL, Health: health, Store: store, Replica: memory, Gate: quota.NewGate(gate), Resets: store, History: history, Logger: logger,
 		Answers:            grpcserver.NewAnswers(cacheBytes),
 		CheckpointInterval: o.CheckpointInterval, ServerOptions: o.ServerOptions, Now: o.Now})
 	listener, err := net.Listen("tcp", o.Address)
