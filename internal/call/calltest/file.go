@@ -22,6 +22,8 @@ type File struct {
 	Concept   string     `yaml:"-"`     // the file's name
 	World     yaml.Node  `yaml:"world"` // in the shape of a manifest
 	Questions []Question `yaml:"questions"`
+	// Unstorable are tools that no server stores: they are for questions that say so, too.
+	Unstorable []string `yaml:"unstorable"`
 }
 
 // Question is one call that is asked about, and the answer that is wanted.
@@ -35,6 +37,7 @@ type Question struct {
 	Probing    []Subject  `yaml:"probing"`    // their breakers are half open
 	Deployment []string   `yaml:"deployment"` // what the deployment allows, named as preconditions are
 	Synonyms   []string   `yaml:"synonyms"`   // of native; default: call.DefaultSynonyms
+	Unstorable bool       `yaml:"unstorable"` // about what no server stores, or has asked
 	Want       Answer     `yaml:",inline"`
 }
 
