@@ -129,6 +129,9 @@ type client struct {
 	v1.ChatServiceClient
 	v1.AdminServiceClient
 	v1.QuotaServiceClient
+	v1.CallServiceClient
+	v1.ApprovalServiceClient
+	v1.AuditServiceClient
 	health healthv1.HealthClient
 }
 
@@ -156,5 +159,6 @@ func (c *child) connect() client {
 	}
 	c.t.Cleanup(func() { _ = conn.Close() })
 	return client{v1.NewEntitlementServiceClient(conn), v1.NewChatServiceClient(conn), v1.NewAdminServiceClient(conn),
-		v1.NewQuotaServiceClient(conn), healthv1.NewHealthClient(conn)}
+		v1.NewQuotaServiceClient(conn), v1.NewCallServiceClient(conn), v1.NewApprovalServiceClient(conn), v1.NewAuditServiceClient(conn),
+		healthv1.NewHealthClient(conn)}
 }
