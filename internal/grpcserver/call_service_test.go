@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -506,4 +507,43 @@ func TestOutcomesAreKept(t *testing.T) {
 	if err := conn.QueryRow(w.ctx, "SELECT count(*) FROM call_outcomes").Scan(&left); err != nil || left != 0 {
 		t.Errorf("%d left, %v", left, err)
 	}
+}
+
+// A node's clock decides when memberships and approvals end, and nothing about calls that were allowed.
+func TestCallsOutliveJumpsOfTheClock(t *testing.T) {
+	var shift atomic.Int64
+	url := testkit.Database(t)
+	n := node.Start(t, url, node.Options{Redis: testkit.Redis(t), Now: func() time.Time { return time.Now().Add(time.Duration(shift.Load())) }})
+	w := &callers{t: t, ctx: testkit.Context(t), a: clientOf(n.Conn, url), b: clientOf(n.Conn, url), one: n}
+	w.a.apply(w.ctx, t, workshop)
+	jump := func(by time.Duration) { shift.Store(int64(by)) }
+	for i, by := range []time.Duration{48 * time.Hour, -48 * time.Hour} {
+		jump(0)
+		free, counted, risky := fmt.Sprint("free-", i), fmt.Sprint("counted-", i), fmt.Sprint("danger-", i)
+		w.allow(w.a, ask(free, "free"))
+		w.allow(w.a, ask(counted, "counted"))
+		waiting := w.deny(w.a, ask(risky, "danger"), v1.CallReason_CALL_REASON_APPROVAL_REQUIRED)
+		jump(by)
+		w.allow(w.a, ask(counted, "counted")) // asked again
+		w.want("counted", int64(i), 1)
+		for _, call := range []string{free, counted} {
+			if p := w.report(w.a, call, success); p.GetRepeatedReport() {
+				t.Error("repeated")
+			}
+			if p := w.report(w.a, call, success); !p.GetRepeatedReport() {
+				t.Error("not repeated")
+			}
+		}
+		w.want("counted", int64(i)+1, 0)
+		want := v1.CallReason_CALL_REASON_APPROVAL_EXPIRED
+		if by < 0 {
+			want = v1.CallReason_CALL_REASON_APPROVAL_REQUIRED
+		}
+		if p := w.deny(w.a, ask(risky, "danger"), want); p.GetApprovalId() != waiting.GetApprovalId() {
+			t.Errorf("%v", p)
+		}
+		jump(0)
+		w.deny(w.a, ask(risky, "danger"), v1.CallReason_CALL_REASON_APPROVAL_REQUIRED)
+	}
+	w.deny(w.a, ask("more", "counted"), v1.CallReason_CALL_REASON_QUOTA_EXHAUSTED)
 }
