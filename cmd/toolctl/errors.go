@@ -51,6 +51,9 @@ func exitStatus(err error) int {
 	if refused := (*manifestError)(nil); errors.As(err, &refused) {
 		return exitRefused
 	}
+	if refused := (*refusedCall)(nil); errors.As(err, &refused) {
+		return refused.status()
+	}
 	if denials, _ := denialsOf(err); len(denials) > 0 {
 		return exitExhausted
 	}
