@@ -8,15 +8,16 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/toolgrant/toolgrant/internal/health"
 	"github.com/toolgrant/toolgrant/internal/quota"
 	"github.com/toolgrant/toolgrant/internal/testkit"
 )
 
 // access is what a user of Redis's access control needs.
 var access = strings.Fields("resetchannels ~toolgrant:* &toolgrant:* -@all +ping +publish +subscribe " +
-	"+eval +evalsha +exists +info +pttl +hgetall +get +set +del +time +pexpireat +hget +hmget +hset +hdel +hincrby +zadd +zrem +zrange +zrangebyscore +zremrangebyrank")
+	"+eval +evalsha +exists +info +pttl +hgetall +get +set +del +time +pexpire +pexpireat +hget +hmget +hset +hdel +hincrby +zadd +zrem +zrange +zrangebyscore +zremrangebyrank +zremrangebyscore +zscore +zcard")
 
-// A user who may do what the documentation lists, and no more, is enough: for wake-ups, and for the ledger.
+// A user who may do what the documentation lists, and no more, is enough: for wake-ups, for the ledger, for counting nodes, and for health.
 func TestAccessControl(t *testing.T) {
 	t.Run("redis", func(t *testing.T) {
 		url := testkit.Redis(t)
@@ -70,6 +71,19 @@ func withAccess(t *testing.T, url string) {
 	s.want(rules[0], 2, 0)
 	if _, err := s.Reset(ctx, "u", rules[0]); err != nil {
 		t.Error(err)
+	}
+	nodes := []*Nodes{NewNodes(openFor(t, url), 1), NewNodes(openFor(t, url), 1)}
+	nodes[0].say(ctx)
+	nodes[1].say(ctx)
+	if got := nodes[1].Count(); got != 2 {
+		t.Errorf("two nodes count %d", got)
+	}
+	shared := newBoard(t, url, boardOptions{})
+	shared.sync()
+	shared.report(search, "", health.Timeout)
+	shared.sync()
+	if stats := shared.Stats(); stats.Pending > 0 || stats.Failures > 0 {
+		t.Errorf("health: %+v", stats)
 	}
 	a, b := newNode(t, url, 1).run(), newNode(t, url, 1).run()
 	a.Publish()
