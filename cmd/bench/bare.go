@@ -161,6 +161,7 @@ func (b *bare) server() *grpc.Server {
 	for service, method := range map[string]string{
 		toolgrantv1.EntitlementService_ServiceDesc.ServiceName: "ResolveTools",
 		toolgrantv1.QuotaService_ServiceDesc.ServiceName:       "ConsumeQuota",
+		toolgrantv1.CallService_ServiceDesc.ServiceName:        "AuthorizeCall",
 	} {
 		server.RegisterService(&grpc.ServiceDesc{ServiceName: service, HandlerType: (*any)(nil),
 			Methods: []grpc.MethodDesc{{MethodName: method, Handler: handle}}}, struct{}{})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
 )
@@ -44,7 +45,11 @@ func quotaCommand() *cobra.Command {
 			return err
 		},
 	}
-	f := command.Flags()
+	c.flags(command.Flags())
+	return command
+}
+
+func (c *consumption) flags(f *pflag.FlagSet) {
 	f.StringSliceVar(&c.addresses, "addr", []string{defaultAddress}, "the server's gRPC address; of several, connections are spread over them")
 	f.StringVar(&c.redisURL, "redis-url", "", "the Redis in which the bare server runs a script (required)")
 	f.IntSliceVar(&c.concurrency, "concurrency", []int{64}, "how many ask at a time; each number is measured")
@@ -52,9 +57,8 @@ func quotaCommand() *cobra.Command {
 	f.DurationVar(&c.warmup, "warmup", time.Second, "how long each round asks before it measures")
 	f.IntVar(&c.rounds, "rounds", 3, "rounds of each")
 	f.IntVar(&c.connections, "connections", 4, "connections to each server")
-	f.IntVar(&c.users, "users", 1_000, "users, who consume in turn")
+	f.IntVar(&c.users, "users", 1_000, "users, who are asked for in turn")
 	f.StringVarP(&c.output, "output", "o", outputTable, outputUsage)
-	return command
 }
 
 // validate names every fault.

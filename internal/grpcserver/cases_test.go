@@ -23,6 +23,7 @@ import (
 func TestCases(t *testing.T) {
 	effectivetest.Run(t, "../effective/testdata", func(t *testing.T, file *effectivetest.File) func(*testing.T, *effectivetest.Question) effectivetest.Answer {
 		var now atomic.Pointer[time.Time]
+		now.Store(&file.Questions[0].Now)
 		ctx, c := serve(t, func() time.Time { return *now.Load() })
 		manifest, err := yaml.Marshal(&file.World)
 		if err != nil {
