@@ -38,6 +38,7 @@ var _ domain.Shared = (*Calls)(nil)
 // report 130: a hundred calls a second are 55 MB.
 type Calls struct {
 	client  redis.UniversalClient
+	pipe    *pipe // nil: a Cluster
 	prefix  string
 	timeout time.Duration
 	log     *slog.Logger
@@ -51,16 +52,30 @@ type Calls struct {
 	finished sync.Once
 }
 
-// reportScript answers how a call was reported before; if it was not, it writes the report down.
-var reportScript = redis.NewScript(`local before = redis.call('GET', KEYS[1])
+// reportText answers how a call was reported before; if it was not, it writes the report down.
+const reportText = `local before = redis.call('GET', KEYS[1])
 if before then return before end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return ''`)
+return ''`
+
+var reportScript = redis.NewScript(reportText)
 
 // NewCalls is for the nodes of a database, which the number identifies. The timeout bounds each command but those in the
 // background. A user of Redis's access control needs the keys toolgrant:* and GET, SET, EVAL and EVALSHA.
 func NewCalls(client redis.UniversalClient, database uint64, timeout time.Duration, log *slog.Logger) *Calls {
-	return &Calls{client: client, prefix: fmt.Sprintf("toolgrant:%016x:", database), timeout: timeout, log: log, stopped: make(chan struct{})}
+	c := &Calls{client: client, prefix: fmt.Sprintf("toolgrant:%016x:", database), timeout: timeout, log: log, stopped: make(chan struct{})}
+	if one, ok := client.(*redis.Client); ok {
+		c.pipe = &pipe{client: one, timeout: timeout}
+	}
+	return c
+}
+
+// process runs a command, together with others where that is possible.
+func (c *Calls) process(ctx context.Context, cmd redis.Cmder) error {
+	if c.pipe == nil {
+		return c.client.Process(ctx, cmd)
+	}
+	return c.pipe.do(ctx, cmd)
 }
 
 func (c *Calls) key(name id.Call) string { return c.prefix + "{call:" + string(name) + "}" }
@@ -146,25 +161,33 @@ func (c *Calls) write(batch []domain.Record) error {
 func (c *Calls) Get(ctx context.Context, name id.Call) (*domain.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	text, err := c.client.Get(ctx, c.key(name)).Result()
+	cmd := redis.NewStringCmd(ctx, "GET", c.key(name))
+	err := c.process(ctx, cmd)
 	switch {
 	case errors.Is(err, redis.Nil):
 		return nil, nil
 	case err != nil:
 		return nil, callsUnavailable(err)
 	}
-	return domain.DecodeRecord(name, text)
+	return domain.DecodeRecord(name, cmd.Val())
 }
 
 // Report implements call.Shared. It does not end with the caller's context: the call was made.
 func (c *Calls) Report(ctx context.Context, name id.Call, report string) (before string, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout)
 	defer cancel()
-	before, err = reportScript.Run(ctx, c.client, []string{c.key(name) + ":r"}, report, domain.RememberReported.Milliseconds()).Text()
+	command := func(how, script string) *redis.Cmd {
+		return redis.NewCmd(ctx, how, script, 1, c.key(name)+":r", report, domain.RememberReported.Milliseconds())
+	}
+	cmd := command("EVALSHA", reportScript.Hash())
+	if err = c.process(ctx, cmd); err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
+		cmd = command("EVAL", reportText)
+		err = c.process(ctx, cmd)
+	}
 	if err != nil {
 		return "", callsUnavailable(err)
 	}
-	return before, nil
+	return cmd.Text()
 }
 
 // Close waits until what was put is written, as long as ctx lasts.

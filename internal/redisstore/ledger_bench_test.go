@@ -54,6 +54,15 @@ func BenchmarkTake(b *testing.B) {
 			return err
 		}
 	}
+	reserve := func(rules []quota.Limited) func(int64) error {
+		return func(n int64) error {
+			o := operation("r"+strconv.FormatInt(n, 10), 1, time.Minute, rules...)
+			o.User = id.User("u" + strconv.FormatInt(n%1000, 10))
+			_, err := l.Take(ctx, o)
+			return err
+		}
+	}
+	run("reserve one rule", reserve(rules[:1]))
 	run("one rule", take(rules[:1]))
 	run("two rules", take(rules[:2]))
 	run("three rules", take(rules))
