@@ -169,11 +169,12 @@ func (m *mirror) read(ctx context.Context, names []quota.CounterName) ([]quota.A
 	return counters, nil
 }
 
-// contentOf writes down the fields of a counter, without what is held, its version and its master.
+// contentOf writes down the fields of a counter, without what is held, its version and its master,
+// and how long it lasts.
 func contentOf(fields map[string]string) string {
 	var content strings.Builder
 	for _, field := range slices.Sorted(maps.Keys(fields)) {
-		if value := fields[field]; field != "h" && field != "v" && field != "m" && value != "0" {
+		if value := fields[field]; field != "h" && field != "v" && field != "m" && field != "e" && value != "0" {
 			fmt.Fprintf(&content, "%s %s ", field, value)
 		}
 	}

@@ -78,6 +78,7 @@ local function save(c)
 		ends = max(ends, max(ms, number(last[2])) + c.w.length(c) + 1000)
 		redis.call('PEXPIREAT', c.leases, min(ends, ms + LONGEST))
 	end
+	redis.call('HSET', c.key, 'e', 0)
 	redis.call('PEXPIREAT', c.key, min(ends, ms + LONGEST))
 end
 
