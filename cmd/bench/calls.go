@@ -79,12 +79,13 @@ func (c *authorization) run(ctx context.Context, log io.Writer) (r *callsReport,
 		contender{callsReported, draw.asker(conns, callFree, true)}, contender{callsSettled, draw.asker(conns, callCounted, true)})
 
 	r = &callsReport{machine: thisMachine(), Users: c.users, Connections: c.connections, RoundSeconds: c.duration.Seconds()}
-	for _, n := range c.concurrency {
+	for k, n := range c.concurrency {
 		result := newCallsResult(n, contenders)
 		r.Results = append(r.Results, result)
 		for number := range c.rounds {
 			for i, one := range contenders {
-				m, first := pace{c.warmup, c.duration}.round(ctx, one.ask, n, number)
+				// Of each round the calls are its own: what was reported is not allowed again.
+				m, first := pace{c.warmup, c.duration}.round(ctx, one.ask, n, (k*c.rounds+number)*len(contenders)+i)
 				result.Contenders[i].Rounds = append(result.Contenders[i].Rounds, m)
 				fmt.Fprintf(log, "%d concurrent, round %d of %d, %s: %.0f requests/s\n", n, number+1, c.rounds, one.name, m.PerSecond)
 				if err := ctx.Err(); err != nil {
