@@ -33,7 +33,7 @@ func onCluster(t testing.TB) *suite {
 	// No key would be on the node of every user, so the time is written into the scripts.
 	s.clock = func(at time.Time) {
 		clock := fmt.Sprintf("{%d, %d}", at.Unix(), at.Nanosecond()/1000)
-		s.scripts = newScripts(strings.Replace(commonText(), "redis.call('TIME')", clock, 1))
+		s.scripts = newScripts(strings.NewReplacer("redis.call('TIME')", clock))
 	}
 	s.set(s.now)
 	return s

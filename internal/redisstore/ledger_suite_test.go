@@ -46,8 +46,8 @@ func onRedis(t testing.TB) *suite {
 }
 
 // toldTheTime is what scripts begin with that read the time from a key.
-func toldTheTime() string {
-	return strings.Replace(commonText(), "redis.call('TIME')", "redis.call('HMGET', 'clock', 's', 'us')", 1)
+func toldTheTime() *strings.Replacer {
+	return strings.NewReplacer(text("moving"), "", "redis.call('TIME')", "redis.call('HMGET', 'clock', 's', 'us')")
 }
 
 func onMiniredis(t testing.TB) *suite {

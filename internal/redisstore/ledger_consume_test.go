@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
@@ -12,10 +11,10 @@ import (
 	"github.com/toolgrant/toolgrant/internal/testkit"
 )
 
-// What quick.lua decides, the other text would decide alike: two ledgers, one without it, live through the same.
-func TestLedgerQuickDecidesAlike(t *testing.T) {
+// What consume.lua decides, take.lua would decide alike: two ledgers, one without it, live through the same.
+func TestLedgerConsumesAlike(t *testing.T) {
 	quick, slow := onRedis(t), onRedis(t)
-	slow.scripts = newScripts(strings.Replace(toldTheTime(), text("quick"), "", 1))
+	slow.consumer = nil
 	slow.set(quick.now)
 	quick.consume("first", 1, limited("r", quota.UnitCalls, 1, fixed(time.Minute)))
 	if n, err := quick.client.Exists(testkit.Context(t), quick.prefix+"{u:u}:c:r:cs60000").Result(); err != nil || n != 1 {
