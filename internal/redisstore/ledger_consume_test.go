@@ -16,12 +16,9 @@ func TestLedgerConsumesAlike(t *testing.T) {
 	quick, slow := onRedis(t), onRedis(t)
 	slow.consumer = nil
 	slow.set(quick.now)
-	quick.consume("first", 1, limited("r", quota.UnitCalls, 1, fixed(time.Minute)))
-	if n, err := quick.client.Exists(testkit.Context(t), quick.prefix+"{u:u}:c:r:cs60000").Result(); err != nil || n != 1 {
-		t.Fatalf("%d counters, %v", n, err)
-	}
-	if held, err := quick.client.HExists(testkit.Context(t), quick.prefix+"{u:u}:c:r:cs60000", "h").Result(); err != nil || held {
-		t.Fatalf("it was not quick: %v", err)
+	first := operation("first", 1, 0, limited("r", quota.UnitCalls, 1, fixed(time.Minute)))
+	if d, decided, err := quick.consumer.take(testkit.Context(t), &first); !decided || !d.Admitted || err != nil {
+		t.Fatalf("decided %v, %+v, %v", decided, d, err)
 	}
 	rules := []quota.Limited{limited("minute", quota.UnitCalls, 9, fixed(time.Minute)), limited("day", quota.UnitTokens, 400, daily("")),
 		limited("hour", quota.UnitTokens, 200, fixed(time.Hour)), limited("month", quota.UnitCalls, 1000, quota.Window{

@@ -6,13 +6,14 @@
 -- the fingerprint of its content and how many rules it has; of each rule the six that look() reads. Answers of each
 -- operation 0, it is not decided; or 1, and of each rule how much is used, and when some of that comes back.
 --
--- An operation is written down between reading its counters and writing them: that finds out whether it is new. Numbers
--- become texts slowly, so there are few of them.
+-- An operation is written down between reading its counters and writing them: that finds out whether it is new.
+--
+-- Numbers become texts slowly, and a field is found slowly that is not among the first of a hash: so what is read always
+-- is written first.
 local STRIDE = 6
 local remember = ARGV[1]
 
-local cells = {}
-for cell = 0, SLOTS do cells[cell] = tostring(cell) end
+local names = {} -- of cells
 
 local master -- this one, once it was asked
 
@@ -23,33 +24,33 @@ local function look(r, key, a)
 	if ARGV[a] == 's' then
 		local window = tonumber(ARGV[a + 4])
 		local slot = floor(ms * SLOTS / window)
-		local cell = cells[slot % CELLS]
-		f = redis.pcall('HMGET', key, 'h', 'u', 'o', cell, 'v', 'm')
+		local cell = names[slot % CELLS] or tostring(slot % CELLS)
+		names[slot % CELLS] = cell
+		f = redis.pcall('HMGET', key, 'h', 'u', 'o', cell)
 		if f.err then return end
 		used = tonumber(f[2] or 0)
 		local oldest, now = used > 0 and tonumber(f[3]) or slot, tonumber(f[4] or 0)
 		if oldest < slot - SLOTS or slot < oldest then return end
 		r.back = ceil((oldest + CELLS) * window / SLOTS)
 		r.ends = (used == 0 or now == 0) and ceil((slot + CELLS) * window / SLOTS)
-		writes = {'u', used + units, cell, now + units}
-		if used == 0 then writes[5], writes[6] = 'o', oldest end
+		writes = used > 0 and {'u', used + units, cell, now + units} or {'h', '0', 'u', units, 'o', oldest, cell, units}
 	else
 		local begin, ends = ARGV[a + 4], ARGV[a + 5]
 		if ms < tonumber(begin) or tonumber(ends) <= ms then return end
-		f = redis.pcall('HMGET', key, 'h', 'u', 'p', 'p', 'v', 'm')
+		f = redis.pcall('HMGET', key, 'h', 'u', 'p')
 		if f.err then return end
 		if f[3] == begin then used = tonumber(f[2]) elseif tonumber(f[3] or 0) < tonumber(begin) then used = 0 end
 		if not used then return end
 		r.back, r.ends = tonumber(ends), used == 0 and ends
-		writes = {'u', used + units}
-		if used == 0 then writes[3], writes[4] = 'p', begin end
+		writes = used > 0 and {'u', used + units} or {'h', '0', 'u', units, 'p', begin}
 	end
 	r.used = used + units
 	if f[1] and f[1] ~= '0' or r.used > tonumber(ARGV[a + 1]) then return end
 	if archived then -- see restore.lua
 		master = master or masterName() or '?'
-		if f[6] ~= master then return end
-		writes[#writes + 1], writes[#writes + 2] = 'v', max(us, tonumber(f[5]) + 1)
+		local v = redis.call('HMGET', key, 'v', 'm')
+		if v[2] ~= master then return end
+		writes[#writes + 1], writes[#writes + 2] = 'v', max(us, tonumber(v[1]) + 1)
 	end
 	r.writes = units > 0 and writes
 	return true
