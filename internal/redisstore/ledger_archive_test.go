@@ -348,7 +348,8 @@ func TestMirrorIsBounded(t *testing.T) {
 	for i := range mirrorAtMost + 10 {
 		m.note(quota.CounterName{Subject: numbered("u:", i)})
 	}
-	if n := len(m.dirty); n != mirrorAtMost {
-		t.Errorf("%d wait", n)
+	m.note(quota.CounterName{Subject: numbered("u:", 0)}) // which waits
+	if got := (&Ledger{mirror: m}).ArchiveStats(); got != (ArchiveStats{mirrorAtMost, 10}) {
+		t.Errorf("got %+v", got)
 	}
 }
