@@ -96,6 +96,8 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	metrics.WatchAnswers(answers.Size)
 	metrics.WatchPool(store.PoolStat)
 	metrics.WatchQuotas(gate.Stats)
+	metrics.WatchHistory(history.Stats)
+	others.watched(metrics)
 
 	grpcListener, err := net.Listen("tcp", c.GRPCAddr)
 	if err != nil {

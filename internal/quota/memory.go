@@ -216,6 +216,12 @@ func Reused(operation string) error {
 		Message: fmt.Sprintf("operation_id %q was used before, with another content", operation)}
 }
 
+// CommittedOtherwise is what committing is refused with once the operation was committed at another cost.
+func CommittedOtherwise(operation string) error {
+	return &fault.Fault{Kind: fault.AlreadyExists, Reason: fault.ReasonRequestIDReused, Resource: "operation", ID: operation,
+		Message: fmt.Sprintf("the reservation %q was committed before, at another cost", operation)}
+}
+
 // open returns the counters of rules as they stand now.
 func (m *Memory) open(user id.User, rules []Limited, now time.Time) ([]*counter, error) {
 	counters, missing := make([]*counter, len(rules)), 0

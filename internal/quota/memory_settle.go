@@ -37,7 +37,7 @@ func (m *Memory) settle(operation string, to state, tokens *int64) (Decision, er
 			return Decision{}, settledBefore(r.state)
 		}
 		if r.tokens != cost.Tokens {
-			return Decision{}, Reused(operation)
+			return Decision{}, CommittedOtherwise(operation)
 		}
 	}
 	counters, err := m.open(r.user, r.rules, now)

@@ -14,9 +14,10 @@ import (
 
 // access is what a user of Redis's access control needs.
 var access = strings.Fields("resetchannels ~toolgrant:* &toolgrant:* -@all +ping +publish +subscribe " +
-	"+eval +evalsha +exists +info +pttl +hgetall +get +set +del +time +pexpireat +hget +hmget +hset +hdel +hincrby +zadd +zrem +zrange +zrangebyscore +zremrangebyrank")
+	"+eval +evalsha +exists +info +pttl +hgetall +get +set +del +time +pexpireat +hget +hmget +hset +hdel +hincrby +zadd +zrem +zrange +zrangebyscore +zremrangebyrank " +
+	"+zcard +zremrangebyscore +pexpire")
 
-// A user who may do what the documentation lists, and no more, is enough: for wake-ups, and for the ledger.
+// A user who may do what the documentation lists, and no more, is enough: for wake-ups, the ledger, and counting nodes.
 func TestAccessControl(t *testing.T) {
 	t.Run("redis", func(t *testing.T) {
 		url := testkit.Redis(t)
@@ -69,6 +70,16 @@ func withAccess(t *testing.T, url string) {
 	s.reserve("5", 11, time.Minute, rules...)
 	s.want(rules[0], 2, 0)
 	if _, err := s.Reset(ctx, "u", rules[0]); err != nil {
+		t.Error(err)
+	}
+	nodes := []*Nodes{NewNodes(s.client, 1), NewNodes(s.client, 1)}
+	for _, node := range nodes {
+		node.say(ctx)
+	}
+	if n := nodes[1].Count(); n != 2 {
+		t.Errorf("%d nodes", n)
+	}
+	if err := s.client.ZRem(ctx, nodes[0].key, nodes[0].name).Err(); err != nil {
 		t.Error(err)
 	}
 	a, b := newNode(t, url, 1).run(), newNode(t, url, 1).run()
