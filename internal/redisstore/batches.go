@@ -11,7 +11,7 @@ const (
 	// atOnce is how many batches are under way: while Redis works on one, answers of the other are read.
 	atOnce = 2
 	// enough is how much must wait for a second batch to be worth it.
-	enough = 8
+	enough = 16
 	// queueSize is how much may wait for its turn. More is refused: Redis is slower than it comes.
 	queueSize = 8192
 )

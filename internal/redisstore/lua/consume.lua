@@ -11,6 +11,7 @@
 -- Numbers become texts slowly, and a field is found slowly that is not among the first of a hash: so what is read always
 -- is written first.
 local STRIDE = 6
+local KEYS, ARGV, call = KEYS, ARGV, redis.call -- globals are slower
 local remember = ARGV[1]
 
 local names = {} -- of cells
@@ -48,7 +49,7 @@ local function look(r, key, a)
 	if f[1] and f[1] ~= '0' or r.used > tonumber(ARGV[a + 1]) then return end
 	if archived then -- see restore.lua
 		master = master or masterName() or '?'
-		local v = redis.call('HMGET', key, 'v', 'm')
+		local v = call('HMGET', key, 'v', 'm')
 		if v[2] ~= master then return end
 		writes[#writes + 1], writes[#writes + 2] = 'v', max(us, tonumber(v[1]) + 1)
 	end
@@ -64,13 +65,13 @@ while KEYS[key] do
 		rules[i] = rules[i] or {}
 		decided = decided and look(rules[i], KEYS[key + i], a + 2 + (i - 1) * STRIDE)
 	end
-	if decided and redis.call('SET', KEYS[key], 'T ' .. ARGV[a], 'NX', 'PX', remember) then
+	if decided and call('SET', KEYS[key], 'T ' .. ARGV[a], 'NX', 'PX', remember) then
 		answer[#answer + 1] = 1
 		for i = 1, count do
 			local r = rules[i]
 			if r.writes then
-				redis.call('HSET', KEYS[key + i], unpack(r.writes))
-				if r.ends then redis.call('PEXPIREAT', KEYS[key + i], r.ends) end
+				call('HSET', KEYS[key + i], unpack(r.writes))
+				if r.ends then call('PEXPIREAT', KEYS[key + i], r.ends) end
 			end
 			answer[#answer + 1] = r.used
 			answer[#answer + 1] = r.used > 0 and r.back or 0
