@@ -192,6 +192,8 @@ func TestFlagsAreBounded(t *testing.T) {
 		{[]string{"freshness", "--addr=x", "--bound=0s", "--every=-1s"}, []string{"how many servers", "--addr", "--bound", "--every"}},
 		{[]string{"quota", "--addr=x", "--users=0", "--rounds=0"}, []string{"--addr", "--users", "--rounds", "--redis-url"}},
 		{[]string{"calls", "--addr=x", "--users=0", "--rounds=0"}, []string{"--addr", "--users", "--rounds", "--redis-url"}},
+		{[]string{"quota-memory", "--users=0", "--concurrency=0", "-o=xml"}, []string{"--users", "--concurrency", "--output"}},
+		{[]string{"quota-outage", "--addr=x", "--rate=0", "--duration=0s"}, []string{"--addr", "--rate", "--duration", "--redis-port"}},
 		{[]string{"bare"}, []string{"not by hand"}},
 	} {
 		err := run(t.Context(), test.args, strings.NewReader(""), io.Discard, io.Discard)

@@ -28,11 +28,17 @@ func loaded(t *testing.T, url string, nodes int) (addresses []string) {
 	return addresses
 }
 
-// measure runs a command and decodes what it prints.
+// measure runs a command with the small world and decodes what it prints.
 func measure(t *testing.T, into any, args ...string) {
 	t.Helper()
+	measureAnything(t, into, slices.Concat(args, smallFlags())...)
+}
+
+// measureAnything runs a command and decodes what it prints.
+func measureAnything(t *testing.T, into any, args ...string) {
+	t.Helper()
 	out := &bytes.Buffer{}
-	if err := run(testkit.Context(t), slices.Concat(args, []string{"-o", "json"}, smallFlags()), nil, out, t.Output()); err != nil {
+	if err := run(testkit.Context(t), append(args, "-o", "json"), nil, out, t.Output()); err != nil {
 		t.Fatal(err)
 	}
 	if err := json.Unmarshal(out.Bytes(), into); err != nil {

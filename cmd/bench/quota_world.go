@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -114,5 +116,11 @@ func exchangeOf(ctx context.Context, conn *grpc.ClientConn, method string, quest
 	if e.Question, err = proto.Marshal(question); err != nil {
 		return e, err
 	}
-	return e, conn.Invoke(ctx, method, &e.Question, &e.Answer, grpc.ForceCodecV2(rawCodec{}))
+	for range 10 { // a server that just started on a busy machine may not have reached its Redis in time
+		if err = conn.Invoke(ctx, method, &e.Question, &e.Answer, grpc.ForceCodecV2(rawCodec{}), grpc.WaitForReady(true)); status.Code(err) != codes.Unavailable {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return e, err
 }

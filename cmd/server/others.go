@@ -16,6 +16,7 @@ import (
 	"github.com/toolgrant/toolgrant/internal/postgres"
 	"github.com/toolgrant/toolgrant/internal/quota"
 	"github.com/toolgrant/toolgrant/internal/redisstore"
+	"github.com/toolgrant/toolgrant/internal/telemetry"
 )
 
 // others are the other servers of the database, reached through Redis. A server that was given no Redis has one in its
@@ -23,6 +24,7 @@ import (
 type others struct {
 	client  redis.UniversalClient
 	private *miniredis.Miniredis
+	traffic *redisstore.Traffic
 	wakeups *redisstore.Wakeups
 	nodes   *redisstore.Nodes
 	ledger  *redisstore.Ledger
@@ -48,6 +50,7 @@ func newOthers(c *config.Config, store *postgres.Store, log *slog.Logger) (o oth
 	if o.client, err = redisstore.Open(url); err != nil {
 		return others{}, fmt.Errorf("redis_url: %w", err)
 	}
+	o.traffic = redisstore.NewTraffic(o.client)
 	o.nodes = redisstore.NewNodes(o.client, store.Database())
 	o.ledger = redisstore.NewLedger(o.client, store.Database(), c.QuotaTimeout, redisstore.Archive(store.QuotaCounters(), log))
 	o.slices = redisstore.NewSlices(o.ledger)
@@ -81,6 +84,18 @@ func (o others) memory() *call.Memory {
 		return call.NewMemory(nil)
 	}
 	return call.NewMemory(o.calls)
+}
+
+// watched tells metrics how Redis and the copies of its counters do.
+func (o others) watched(m *telemetry.Metrics) {
+	m.WatchRedis(func() (commands, failures uint64, pool *redis.PoolStats) {
+		s := o.traffic.Stats()
+		return s.Commands, s.Failures, s.Pool
+	})
+	m.WatchArchive(func() (waiting int, dropped uint64) {
+		s := o.ledger.ArchiveStats()
+		return s.Waiting, s.Dropped
+	})
 }
 
 // tell tells that something was committed here.

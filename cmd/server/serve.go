@@ -112,6 +112,8 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	metrics.WatchPool(store.PoolStat)
 	metrics.WatchQuotas(gate.Stats)
 	metrics.WatchHealth(board.Stats)
+	metrics.WatchHistory(history.Stats)
+	others.watched(metrics)
 
 	grpcListener, err := net.Listen("tcp", c.GRPCAddr)
 	if err != nil {

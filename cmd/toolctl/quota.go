@@ -37,6 +37,10 @@ func (c *cli) quotaUsage() *cobra.Command {
 						t.AppendRow(append(table.Row{tool.GetToolId()}, stateRow(state, time.Now())...))
 					}
 				}
+				if t.Length() == 0 {
+					fmt.Fprintln(w, noQuotas)
+					return
+				}
 				t.Render()
 			})
 		},

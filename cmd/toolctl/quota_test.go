@@ -68,6 +68,9 @@ weather.tokens user tokens 1000 900 0 100 in … never denies, near its limit`)
 	if _, err = o.try("", "quota", "consume", "bob", "weather", "--calls", "4"); err == nil || !strings.Contains(explainError(err), "\nwaiting does not help") {
 		t.Errorf("got %v", err)
 	}
+	for _, args := range [][]string{{"quota", "usage", "ann", "clock"}, {"quota", "consume", "ann", "clock"}} {
+		same(t, o.run(t, "", args...), "no quotas apply")
+	}
 	if _, err = o.try("", "quota", "usage", "nobody"); exitStatus(err) != exitMissing {
 		t.Errorf("got %v", err)
 	}
@@ -93,6 +96,9 @@ weather.calls user calls 3 1 0 2 in …
 weather.tokens user tokens 1000 300 0 700 in … never denies`)
 	if _, err := o.try("", "quota", "release", "kept"); exitStatus(err) != exitRefused {
 		t.Errorf("released what was committed: %v", err)
+	}
+	if _, err := o.try("", "quota", "commit", "kept", "--tokens", "1"); err == nil || !strings.Contains(explainError(err), "at another cost") {
+		t.Errorf("committed again, at another cost: %v", err)
 	}
 	if _, err := o.try("", "quota", "commit", "none"); exitStatus(err) != exitMissing {
 		t.Errorf("committed nothing: %v", err)

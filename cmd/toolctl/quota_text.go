@@ -31,7 +31,14 @@ func stateRow(s *toolgrantv1.QuotaState, now time.Time) table.Row {
 		s.GetHeld(), s.GetRemaining(), resets(s.GetResetTime(), now), strings.Join(notes, ", ")}
 }
 
+// noQuotas is said in place of an empty table.
+const noQuotas = "no quotas apply"
+
 func printStates(w io.Writer, states ...*toolgrantv1.QuotaState) {
+	if len(states) == 0 {
+		fmt.Fprintln(w, noQuotas)
+		return
+	}
 	t := newTable(w, stateHeader...)
 	for _, state := range states {
 		t.AppendRow(stateRow(state, time.Now()))

@@ -224,5 +224,5 @@ func (s *quotaServer) ResetQuotaUsage(ctx context.Context, r *toolgrantv1.ResetQ
 	if err != nil {
 		return nil, err
 	}
-	return &toolgrantv1.ResetQuotaUsageResponse{Rule: stateToProto(account.World, state)}, nil
+	return &toolgrantv1.ResetQuotaUsageResponse{Rule: statesToProto(account.World, []quota.State{state})[0]}, nil
 }

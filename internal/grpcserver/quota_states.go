@@ -42,24 +42,40 @@ func statesOf(ctx context.Context, gate *quota.Gate, user id.User, tools [][]quo
 }
 
 func statesToProto(w *effective.World, states []quota.State) []*toolgrantv1.QuotaState {
-	var list []*toolgrantv1.QuotaState
-	for _, s := range states {
-		list = append(list, stateToProto(w, s))
+	if len(states) == 0 {
+		return nil
+	}
+	list, resets := make([]*toolgrantv1.QuotaState, len(states)), make([]timestamppb.Timestamp, len(states))
+	for i := range states {
+		list[i] = stateToProto(w, &states[i], &resets[i])
 	}
 	return list
 }
 
+var (
+	scopeToProto = map[quota.Scope]toolgrantv1.QuotaScope{
+		quota.ScopeUser:   toolgrantv1.QuotaScope_QUOTA_SCOPE_USER,
+		quota.ScopeNode:   toolgrantv1.QuotaScope_QUOTA_SCOPE_NODE,
+		quota.ScopeSystem: toolgrantv1.QuotaScope_QUOTA_SCOPE_SYSTEM,
+	}
+	unitToProto = map[quota.Unit]toolgrantv1.QuotaUnit{
+		quota.UnitCalls:           toolgrantv1.QuotaUnit_QUOTA_UNIT_CALLS,
+		quota.UnitTokens:          toolgrantv1.QuotaUnit_QUOTA_UNIT_TOKENS,
+		quota.UnitConcurrentCalls: toolgrantv1.QuotaUnit_QUOTA_UNIT_CONCURRENT_CALLS,
+	}
+)
+
 // stateToProto tells how a rule stands. One that a reservation was made under may be gone by now.
-func stateToProto(w *effective.World, s quota.State) *toolgrantv1.QuotaState {
+func stateToProto(w *effective.World, s *quota.State, reset *timestamppb.Timestamp) *toolgrantv1.QuotaState {
 	p := &toolgrantv1.QuotaState{QuotaId: string(s.Rule), Limit: s.Limit, Used: s.Used, Held: s.Held, Remaining: s.Remaining,
 		DecidedByOutage: s.ByOutage}
 	if !s.Reset.IsZero() {
-		p.ResetTime = timestamppb.New(s.Reset)
+		reset.Seconds, reset.Nanos = s.Reset.Unix(), int32(s.Reset.Nanosecond())
+		p.ResetTime = reset
 	}
 	if rule := w.Catalog.Rule(s.Rule); rule != nil {
-		p.Scope = toolgrantv1.QuotaScope(toolgrantv1.QuotaScope_value["QUOTA_SCOPE_"+string(rule.Scope)])
-		p.Unit = toolgrantv1.QuotaUnit(toolgrantv1.QuotaUnit_value["QUOTA_UNIT_"+string(rule.Unit)])
-		p.Shadow, p.NearLimit = rule.Shadow, rule.Near(s)
+		p.Scope, p.Unit = scopeToProto[rule.Scope], unitToProto[rule.Unit]
+		p.Shadow, p.NearLimit = rule.Shadow, rule.Near(*s)
 	}
 	return p
 }

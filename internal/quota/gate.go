@@ -97,11 +97,11 @@ func (g *Gate) take(ctx context.Context, o Operation) (Decision, error) {
 	if len(s.node)+len(s.slices) == 0 && (len(s.ledger) > 0 || o.Lease == 0) {
 		return g.takeLast(ctx, &o, s.ledger)
 	}
-	leave, err := g.front.enter(ctx, consumedKey{o.User, o.ID})
-	if err != nil {
+	turn := consumedKey{o.User, o.ID}
+	if err := g.front.enter(ctx, turn); err != nil {
 		return Decision{}, err
 	}
-	defer leave()
+	defer g.front.leave(turn)
 	front, err := g.takeFront(ctx, &o, &s)
 	if err != nil || !front.Admitted || len(s.ledger) == 0 {
 		return front, err
@@ -141,7 +141,7 @@ func (g *Gate) takeFront(ctx context.Context, o *Operation, s *scopes) (Decision
 		system, err = g.system.take(o.only(s.slices), err)
 	}
 	if err != nil || !system.Admitted {
-		g.node.giveBack(o)
+		g.node.giveBack(o.only(s.node))
 		return system, err
 	}
 	return merge(node, system), nil
@@ -164,10 +164,10 @@ func (g *Gate) takeLast(ctx context.Context, o *Operation, rules []Limited) (Dec
 
 // giveBack gives back what was taken in front of the ledger, last first.
 func (g *Gate) giveBack(o *Operation, s *scopes) {
-	if len(s.slices) > 0 && !g.system.giveBack(o) {
+	if len(s.slices) > 0 && !g.system.giveBack(o.only(s.slices)) {
 		g.slices.GiveBack(s.slices, o.Cost)
 	}
-	g.node.giveBack(o)
+	g.node.giveBack(o.only(s.node))
 }
 
 // only is the operation with some of its rules.

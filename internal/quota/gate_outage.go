@@ -76,16 +76,18 @@ func (g *outage) states(rules, shares []Limited, ofShares []State) []State {
 	return states
 }
 
-func (g *outage) giveBack(o *Operation) (known bool) {
-	known = g.share.knows(o)
-	g.share.giveBack(o)
-	return known
+func (g *outage) giveBack(o Operation) (known bool) {
+	if !g.share.knows(&o) {
+		return false
+	}
+	g.share.giveBack(o.only(g.shares(o.Rules)))
+	return true
 }
 
 // knows tells whether an operation was admitted.
 func (m *Memory) knows(o *Operation) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	known, err := m.known(o, m.now())
-	return known != nil || err != nil
+	_, known, err := m.known(o, m.now())
+	return known || err != nil
 }

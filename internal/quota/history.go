@@ -45,9 +45,12 @@ type History struct {
 	log   *slog.Logger
 	node  string
 
-	mu   sync.Mutex
-	sums map[historyKey]Cost
-	lost Cost // of what there was no room for
+	mu      sync.Mutex
+	sums    map[historyKey]Cost
+	lost    Cost // of what there was no room for, and nobody was told of yet
+	allLost Cost // ever
+	sending int  // how many sums were taken and are not known to be kept
+	written time.Time
 
 	// Only flush, which runs once at a time, uses these. A batch whose fate is unknown must be repeated as it is, so
 	// what was taken from sums is not added up with what comes later.
@@ -68,7 +71,7 @@ type historyKey struct {
 
 // NewHistory returns a history that hands over what is recorded until it is closed.
 func NewHistory(store HistoryStore, log *slog.Logger) *History {
-	h := &History{store: store, log: log, node: rand.Text(), batch: 1, sums: make(map[historyKey]Cost),
+	h := &History{store: store, log: log, node: rand.Text(), batch: 1, sums: make(map[historyKey]Cost), written: time.Now(),
 		stop: make(chan struct{}), stopped: make(chan struct{})}
 	go h.run()
 	return h
@@ -81,10 +84,24 @@ func (h *History) Record(user id.User, tool id.Tool, calls, tokens int64) {
 	defer h.mu.Unlock()
 	sum, known := h.sums[key]
 	if !known && len(h.sums) == historyMax {
-		h.lost = Cost{h.lost.Calls + calls, h.lost.Tokens + tokens}
+		h.lost, h.allLost = Cost{h.lost.Calls + calls, h.lost.Tokens + tokens}, Cost{h.allLost.Calls + calls, h.allLost.Tokens + tokens}
 		return
 	}
 	h.sums[key] = Cost{sum.Calls + calls, sum.Tokens + tokens}
+}
+
+// HistoryStats is how a history does.
+type HistoryStats struct {
+	Waiting int           // sums of a day, user and tool that are not known to be kept
+	Age     time.Duration // since all that was recorded before was last kept
+	Lost    Cost          // since the start, for lack of room
+}
+
+// Stats returns how the history does.
+func (h *History) Stats() HistoryStats {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return HistoryStats{Waiting: len(h.sums) + h.sending, Age: time.Since(h.written), Lost: h.allLost}
 }
 
 func (h *History) run() {
@@ -134,15 +151,21 @@ func (h *History) flush(ctx context.Context) error {
 	if err := h.send(ctx); err != nil { // what was taken earlier
 		return err
 	}
-	h.take()
-	return h.send(ctx)
+	begin := h.take()
+	if err := h.send(ctx); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.written = begin
+	return nil
 }
 
-// take moves the sums to where they are sent from.
-func (h *History) take() {
+// take moves the sums to where they are sent from, and returns when it did.
+func (h *History) take() time.Time {
 	h.mu.Lock()
-	sums, lost := h.sums, h.lost
-	h.sums, h.lost = make(map[historyKey]Cost), Cost{}
+	at, sums, lost := time.Now(), h.sums, h.lost
+	h.sums, h.lost, h.sending = make(map[historyKey]Cost), Cost{}, len(sums)
 	h.mu.Unlock()
 	if lost != (Cost{}) {
 		h.log.Error("history of quotas was lost: too many users and tools while it could not be written", "calls", lost.Calls, "tokens", lost.Tokens)
@@ -154,6 +177,7 @@ func (h *History) take() {
 	slices.SortFunc(h.taken, func(a, b Usage) int {
 		return cmp.Or(a.Day.Compare(b.Day), cmp.Compare(a.User, b.User), cmp.Compare(a.Tool, b.Tool))
 	})
+	return at
 }
 
 // send sends what was taken, batch by batch.
@@ -167,6 +191,9 @@ func (h *History) send(ctx context.Context) error {
 			return err
 		}
 		h.taken, h.batch = h.taken[len(batch):], h.batch+1
+		h.mu.Lock()
+		h.sending = len(h.taken)
+		h.mu.Unlock()
 	}
 	return nil
 }

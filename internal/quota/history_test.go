@@ -92,6 +92,9 @@ func TestHistoryIsKeptWithinASecond(t *testing.T) {
 		if time.Sleep(time.Minute); s.asked != 1 {
 			t.Errorf("it was asked %d times to keep one batch", s.asked)
 		}
+		if got := h.Stats(); got.Waiting != 0 || got.Age > time.Second {
+			t.Errorf("got %+v", got)
+		}
 	})
 }
 
@@ -149,6 +152,9 @@ func TestHistoryTakesBoundedMemory(t *testing.T) {
 		record(0, 50_000)
 		time.Sleep(1250 * time.Millisecond)
 		record(50_000, 200_000)
+		if got, want := h.Stats(), (quota.HistoryStats{Waiting: 150_000, Age: 1250 * time.Millisecond, Lost: quota.Cost{Calls: 50_000}}); got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
 		s.set(nil, false)
 		if err := h.Close(t.Context()); err != nil {
 			t.Error(err)

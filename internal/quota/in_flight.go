@@ -12,8 +12,8 @@ type inFlight struct {
 	there map[consumedKey]chan struct{}
 }
 
-// enter waits for a turn, and returns what ends it.
-func (f *inFlight) enter(ctx context.Context, key consumedKey) (leave func(), err error) {
+// enter waits for a turn, which leave ends.
+func (f *inFlight) enter(ctx context.Context, key consumedKey) error {
 	for {
 		f.mu.Lock()
 		other, busy := f.there[key]
@@ -21,21 +21,29 @@ func (f *inFlight) enter(ctx context.Context, key consumedKey) (leave func(), er
 			if f.there == nil {
 				f.there = make(map[consumedKey]chan struct{})
 			}
-			done := make(chan struct{})
-			f.there[key] = done
+			f.there[key] = nil // nobody waits yet
 			f.mu.Unlock()
-			return func() {
-				f.mu.Lock()
-				delete(f.there, key)
-				f.mu.Unlock()
-				close(done)
-			}, nil
+			return nil
+		}
+		if other == nil {
+			other = make(chan struct{})
+			f.there[key] = other
 		}
 		f.mu.Unlock()
 		select {
 		case <-other:
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
+	}
+}
+
+func (f *inFlight) leave(key consumedKey) {
+	f.mu.Lock()
+	waited := f.there[key]
+	delete(f.there, key)
+	f.mu.Unlock()
+	if waited != nil {
+		close(waited)
 	}
 }

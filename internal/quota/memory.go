@@ -25,8 +25,8 @@ const (
 var _ Ledger = (*Memory)(nil)
 
 // Memory is a Ledger in this process: it begins anew with it, counts what is asked of this node only, and uses its
-// clock. It decides like the other one, of which it differs in what it remembers: a day, but of those that
-// consumed and those that reserved the newest 65,536 each. A reservation that is forgotten runs out.
+// clock. It decides like the other one, of which it differs in what it remembers: the newest 65,536 operations that
+// consumed, up to twice as many, and the newest 65,536 reservations. A reservation that is forgotten runs out.
 //
 // A USER rule counts each user by himself, others count all users together. Counters that count nothing are dropped.
 // While there are more than 131,072 others, whoever would need one more is told that it is unavailable.
@@ -35,7 +35,7 @@ type Memory struct {
 
 	mu       sync.Mutex
 	counters *simplelru.LRU[counterKey, *counter]
-	consumed *simplelru.LRU[consumedKey, *record]
+	consumed *consumed
 	reserved *simplelru.LRU[string, *record]
 }
 
@@ -63,17 +63,11 @@ func keyOf(user id.User, r *Rule) counterKey {
 	return k
 }
 
-type consumedKey struct {
-	user      id.User
-	operation string
-}
-
-// record is what is known of an operation.
+// record is what is known of a reservation.
 type record struct {
 	content
 	rules  []Limited
-	leases []*lease // of each rule, if it reserved; nil: it held nothing
-	at     time.Time
+	leases []*lease // of each rule; nil: it held nothing
 	expire time.Time
 	state  state
 	tokens int64 // committed
@@ -105,7 +99,7 @@ const (
 // NewMemory returns an empty ledger with a clock.
 func NewMemory(now func() time.Time) *Memory {
 	return &Memory{now: now, counters: newLRU[counterKey, *counter](maxCounters),
-		consumed: newLRU[consumedKey, *record](maxOperations), reserved: newLRU[string, *record](maxOperations)}
+		consumed: newConsumed(), reserved: newLRU[string, *record](maxOperations)}
 }
 
 func newLRU[K comparable, V any](size int) *simplelru.LRU[K, V] {
@@ -124,7 +118,7 @@ func (m *Memory) take(o Operation, others bool) (Decision, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.now()
-	known, err := m.known(&o, now)
+	before, known, err := m.known(&o, now)
 	if err != nil {
 		return Decision{}, err
 	}
@@ -133,8 +127,8 @@ func (m *Memory) take(o Operation, others bool) (Decision, error) {
 		return Decision{}, err
 	}
 	d := Decision{Admitted: true, States: make([]State, len(o.Rules))}
-	if known != nil {
-		d.Repeated, d.Expire, d.Over = true, known.expire, known.state != taken
+	if known {
+		d.Repeated, d.Expire, d.Over = true, before.expire(), before.over()
 		d.look(o.Rules, counters)
 		return d, nil
 	}
@@ -146,34 +140,37 @@ func (m *Memory) take(o Operation, others bool) (Decision, error) {
 		}
 	}
 	if d.Admitted {
-		r := &record{content: contentOf(&o), rules: o.Rules, at: now, others: others}
-		r.charge(counters)
-		d.Expire = r.expire
-		m.remember(o.ID, r)
+		if o.Lease > 0 {
+			d.Expire = m.hold(&o, counters, others, now)
+		} else {
+			m.charge(&o, counters, now)
+		}
 	}
 	d.look(o.Rules, counters)
 	return d, nil
 }
 
 // charge takes an operation's units.
-func (r *record) charge(counters []*counter) {
-	if r.lease > 0 {
-		r.expire = r.at.Truncate(time.Millisecond).Add(r.lease)
-		r.leases = make([]*lease, len(counters))
-	}
+func (m *Memory) charge(o *Operation, counters []*counter, now time.Time) {
 	for i, c := range counters {
-		switch units := r.cost.In(r.rules[i].Unit); {
-		case units == 0:
-		case r.lease > 0:
-			r.leases[i] = c.hold(units, r.expire)
-		default:
-			c.charged.charge(units, r.at)
+		if units := o.Cost.In(o.Rules[i].Unit); units != 0 {
+			c.charged.charge(units, now)
 		}
 	}
-	r.forget = r.at.Add(rememberConsumed)
-	if r.lease > 0 {
-		r.forget = r.at.Add(r.lease + rememberSettled)
+	m.consumed.add(o, now)
+}
+
+// hold reserves an operation's units, and returns until when.
+func (m *Memory) hold(o *Operation, counters []*counter, others bool, now time.Time) time.Time {
+	r := &record{content: contentOf(o), rules: o.Rules, leases: make([]*lease, len(counters)), others: others,
+		expire: now.Truncate(time.Millisecond).Add(o.Lease), forget: now.Add(o.Lease + rememberSettled)}
+	for i, c := range counters {
+		if units := o.Cost.In(o.Rules[i].Unit); units != 0 {
+			r.leases[i] = c.hold(units, r.expire)
+		}
 	}
+	m.reserved.Add(o.ID, r)
+	return r.expire
 }
 
 func (d *Decision) look(rules []Limited, counters []*counter) {
@@ -184,26 +181,37 @@ func (d *Decision) look(rules []Limited, counters []*counter) {
 	}
 }
 
-// known returns what was admitted under an operation's id; nil: nothing.
-func (m *Memory) known(o *Operation, now time.Time) (*record, error) {
-	r, ok := m.consumed.Get(consumedKey{o.User, o.ID})
-	if !ok || now.After(r.forget) {
-		if r, ok = m.reserved.Get(o.ID); !ok || now.After(r.forget) || o.Lease == 0 && r.user != o.User {
-			return nil, nil
-		}
-	}
-	if r.content != contentOf(o) {
-		return nil, Reused(o.ID)
-	}
-	return r, nil
+// admitted is what was admitted under an operation's id: a reservation, or a consumption.
+type admitted struct {
+	reservation *record // nil: it consumed
+	consumed    time.Time
 }
 
-func (m *Memory) remember(operation string, r *record) {
-	if r.lease > 0 {
-		m.reserved.Add(operation, r)
-	} else {
-		m.consumed.Add(consumedKey{r.user, operation}, r)
+func (a *admitted) expire() time.Time {
+	if a.reservation == nil {
+		return time.Time{}
 	}
+	return a.reservation.expire
+}
+
+// over tells that it was settled.
+func (a *admitted) over() bool { return a.reservation != nil && a.reservation.state != taken }
+
+// known finds what was admitted under an operation's id.
+func (m *Memory) known(o *Operation, now time.Time) (a admitted, known bool, err error) {
+	at, same, known := m.consumed.find(o, now)
+	if !known {
+		r, reserved := m.reserved.Get(o.ID)
+		if !reserved || now.After(r.forget) || o.Lease == 0 && r.user != o.User {
+			return admitted{}, false, nil
+		}
+		a.reservation, same = r, r.content == contentOf(o)
+	}
+	if !same {
+		return admitted{}, false, Reused(o.ID)
+	}
+	a.consumed = at
+	return a, true, nil
 }
 
 // Reused is what an operation's id is refused with that was used before, with another content.
@@ -212,15 +220,22 @@ func Reused(operation string) error {
 		Message: fmt.Sprintf("operation_id %q was used before, with another content", operation)}
 }
 
+// CommittedOtherwise is what committing is refused with once the operation was committed at another cost.
+func CommittedOtherwise(operation string) error {
+	return &fault.Fault{Kind: fault.AlreadyExists, Reason: fault.ReasonRequestIDReused, Resource: "operation", ID: operation,
+		Message: fmt.Sprintf("the reservation %q was committed before, at another cost", operation)}
+}
+
 // open returns the counters of rules as they stand now.
 func (m *Memory) open(user id.User, rules []Limited, now time.Time) ([]*counter, error) {
-	m.sweep(len(rules)+1, now)
-	counters := make([]*counter, len(rules))
+	counters, missing := make([]*counter, len(rules)), 0
+	defer func() { m.sweep(2*missing, len(rules), now) }()
 	for i := range rules {
 		r := &rules[i].Rule
 		key := keyOf(user, r)
 		c, ok := m.counters.Get(key)
 		if !ok {
+			missing++
 			if m.counters.Len() == maxCounters {
 				return nil, &fault.Fault{Kind: fault.Unavailable, Reason: fault.ReasonCountersUnavailable,
 					Message: "too many counters of quotas are in this server's memory; try again"}
@@ -236,13 +251,10 @@ func (m *Memory) open(user id.User, rules []Limited, now time.Time) ([]*counter,
 }
 
 // sweep looks at those counters that nobody asked for longest: idle ones go, others have their turn again later. It
-// looks at more of them than can be new afterwards.
-func (m *Memory) sweep(many int, now time.Time) {
-	for range many {
-		key, c, ok := m.counters.GetOldest()
-		if !ok {
-			return
-		}
+// looks at more of them than are new, but not at the newest, which are in use.
+func (m *Memory) sweep(many, newest int, now time.Time) {
+	for range min(many, m.counters.Len()-newest) {
+		key, c, _ := m.counters.GetOldest()
 		if c.idle(now) {
 			m.counters.Remove(key)
 		} else {

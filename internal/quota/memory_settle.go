@@ -37,7 +37,7 @@ func (m *Memory) settle(operation string, to state, tokens *int64) (Decision, er
 			return Decision{}, settledBefore(r.state)
 		}
 		if r.tokens != cost.Tokens {
-			return Decision{}, Reused(operation)
+			return Decision{}, CommittedOtherwise(operation)
 		}
 	}
 	counters, err := m.open(r.user, r.rules, now)
@@ -63,29 +63,34 @@ func settledBefore(s state) error {
 	return &fault.Fault{Kind: fault.FailedPrecondition, Reason: fault.ReasonOperationSettled, Message: message}
 }
 
-// giveBack undoes an operation that others denied, and forgets it.
-func (m *Memory) giveBack(o *Operation) {
+// giveBack undoes an operation that others denied, and forgets it. Its rules are those that it took from here.
+func (m *Memory) giveBack(o Operation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.now()
-	r, err := m.known(o, now)
-	if r == nil || err != nil || r.state != taken {
+	before, known, err := m.known(&o, now)
+	if !known || err != nil {
 		return
 	}
-	if r.lease > 0 {
+	r := before.reservation
+	if r != nil {
+		if r.state != taken {
+			return
+		}
+		o.Rules = r.rules
 		m.reserved.Remove(o.ID)
 	} else {
-		m.consumed.Remove(consumedKey{o.User, o.ID})
+		m.consumed.remove(&o)
 	}
-	counters, err := m.open(r.user, r.rules, now)
+	counters, err := m.open(o.User, o.Rules, now)
 	if err != nil {
 		return // then they are gone
 	}
 	for i, c := range counters {
-		if r.lease > 0 {
+		if r != nil {
 			c.settle(r.leases[i], 0, now)
 		} else {
-			c.charged.refund(r.cost.In(r.rules[i].Unit), r.at)
+			c.charged.refund(o.Cost.In(o.Rules[i].Unit), before.consumed)
 		}
 	}
 }

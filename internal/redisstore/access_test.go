@@ -72,11 +72,15 @@ func withAccess(t *testing.T, url string) {
 	if _, err := s.Reset(ctx, "u", rules[0]); err != nil {
 		t.Error(err)
 	}
-	nodes := []*Nodes{NewNodes(openFor(t, url), 1), NewNodes(openFor(t, url), 1)}
-	nodes[0].say(ctx)
-	nodes[1].say(ctx)
-	if got := nodes[1].Count(); got != 2 {
-		t.Errorf("two nodes count %d", got)
+	nodes := []*Nodes{NewNodes(s.client, 1), NewNodes(s.client, 1)}
+	for _, node := range nodes {
+		node.say(ctx)
+	}
+	if n := nodes[1].Count(); n != 2 {
+		t.Errorf("%d nodes", n)
+	}
+	if err := s.client.ZRem(ctx, nodes[0].key, nodes[0].name).Err(); err != nil {
+		t.Error(err)
 	}
 	shared := newBoard(t, url, boardOptions{})
 	shared.sync()

@@ -14,26 +14,12 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// onAll is onBoth, and on a Cluster.
-func onAll(t *testing.T, test func(t *testing.T, s *suite)) {
-	t.Helper()
-	onServers(t, test)
-	t.Run("miniredis", func(t *testing.T) { test(t, onMiniredis(t)) })
-}
-
-// onServers spares miniredis what takes it long.
-func onServers(t *testing.T, test func(t *testing.T, s *suite)) {
-	t.Helper()
-	t.Run("redis", func(t *testing.T) { test(t, onRedis(t)) })
-	t.Run("cluster", func(t *testing.T) { test(t, onCluster(t)) })
-}
-
 func onCluster(t testing.TB) *suite {
 	s := newSuite(t, openFor(t, testkit.RedisCluster(t).URL))
 	// No key would be on the node of every user, so the time is written into the scripts.
 	s.clock = func(at time.Time) {
 		clock := fmt.Sprintf("{%d, %d}", at.Unix(), at.Nanosecond()/1000)
-		s.scripts = newScripts(strings.Replace(commonText(), "redis.call('TIME')", clock, 1))
+		s.scripts = newScripts(strings.NewReplacer(readsTheTime, clock))
 	}
 	s.set(s.now)
 	return s
@@ -52,9 +38,14 @@ type slot struct {
 // slotOf is the slot of all keys of a user of the first database.
 func slotOf(t *testing.T, c *testkit.Cluster, user string) *slot {
 	t.Helper()
+	return slotOfTag(t, c, "{u:"+user+"}")
+}
+
+// slotOfTag is the slot of all keys with a tag.
+func slotOfTag(t *testing.T, c *testkit.Cluster, tag string) *slot {
+	t.Helper()
 	ctx := testkit.Context(t)
 	s := &slot{t: t}
-	tag := "{u:" + user + "}"
 	primary := c.Primary(tag)
 	for i, node := range c.Nodes {
 		client := openFor(t, node.URL).(*redis.Client)

@@ -63,8 +63,9 @@ var _ quota.Ledger = (*Ledger)(nil)
 //
 // # What it takes
 //
-// Consuming is one script, and one Redis gets those of many callers together (pipe). Where nothing is held and all
-// windows are fixed ones or calendars, quick.lua decides; the rest of the scripts decides the same, whatever the rules.
+// One Redis gets the scripts of many callers together (pipe). Where nothing is held and all windows are fixed ones or
+// calendars, consuming is even one script for all of them (consumer). It leaves the others, such as who is denied, to a
+// script of his own, which decides the same, whatever the rules.
 //
 // # What it promises
 //
@@ -99,7 +100,8 @@ var _ quota.Ledger = (*Ledger)(nil)
 // The Redis must not evict (maxmemory-policy noeviction).
 type Ledger struct {
 	client   redis.UniversalClient
-	pipe     *pipe // nil: a Cluster
+	pipe     *pipe     // nil: a Cluster
+	consumer *consumer // nil: it is not tried whether there is an easy way
 	prefix   string
 	timeout  time.Duration // of a command
 	consumed time.Duration // how long what was consumed is known
@@ -126,8 +128,9 @@ func NewLedger(client redis.UniversalClient, database uint64, timeout time.Durat
 	l := &Ledger{client: client, prefix: fmt.Sprintf("toolgrant:%016x:", database), timeout: timeout,
 		consumed: defaultRemembered, scripts: clusterScripts}
 	if one, ok := client.(*redis.Client); ok {
-		l.pipe, l.scripts = &pipe{client: one, timeout: timeout}, ledgerScripts
+		l.pipe, l.scripts = newPipe(one, timeout), ledgerScripts
 	}
+	l.consumer = newConsumer(l)
 	for _, option := range options {
 		option(l)
 	}
@@ -143,6 +146,11 @@ func NewLedger(client redis.UniversalClient, database uint64, timeout time.Durat
 func (l *Ledger) Take(ctx context.Context, operation quota.Operation) (quota.Decision, error) {
 	if operation.Lease > 0 {
 		return l.reserve(ctx, operation)
+	}
+	if l.consumer != nil && plain(operation.Rules) {
+		if d, decided, err := l.consumer.take(ctx, &operation); decided || err != nil {
+			return d, err
+		}
 	}
 	call := l.call(l.scripts.take, userSubject(operation.User), "o:"+operation.ID, len(operation.Rules))
 	call.argue(fingerprint(operation), 0, l.consumed.Milliseconds(), operation.ID, "", "", "", 0)
@@ -277,14 +285,18 @@ func (l *Ledger) process(ctx context.Context, cmd redis.Cmder) error {
 	return l.pipe.do(ctx, cmd)
 }
 
-// within runs a command with its deadline, and says what its failure means.
+// within runs a command with its deadline.
 func (l *Ledger) within(ctx context.Context, command func(context.Context) error) error {
 	limit, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
-	err := command(limit)
-	if err == nil {
-		return nil
+	if err := command(limit); err != nil {
+		return l.failed(ctx, err)
 	}
+	return nil
+}
+
+// failed says what a command's failure means.
+func (l *Ledger) failed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("counters in Redis: %w", context.Cause(ctx))
 	}

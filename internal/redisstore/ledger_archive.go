@@ -46,6 +46,22 @@ func (l *Ledger) Close(ctx context.Context) error {
 	return l.mirror.close(ctx)
 }
 
+// ArchiveStats is how far the archive is behind.
+type ArchiveStats struct {
+	Waiting int    // counters that changed and are not written yet
+	Dropped uint64 // changes, since the start, that are not known to be waiting any more, since too many did
+}
+
+// ArchiveStats returns how far the archive is behind; without one, nothing waits.
+func (l *Ledger) ArchiveStats() ArchiveStats {
+	if l.mirror == nil {
+		return ArchiveStats{}
+	}
+	l.mirror.mu.Lock()
+	defer l.mirror.mu.Unlock()
+	return ArchiveStats{len(l.mirror.dirty), l.mirror.dropped}
+}
+
 // kept reads a subject's counters, once for all who ask at the same time.
 func (a *archive) kept(ctx context.Context, subject string) (map[quota.CounterName]quota.ArchivedCounter, error) {
 	result := a.asked.DoChan(subject, func() (any, error) {

@@ -233,7 +233,7 @@ func (l *Ledger) settleParts(ctx context.Context, user id.User, operation string
 func refusal(s status, operation string) error {
 	switch s {
 	case anotherContent:
-		return reused(operation)
+		return quota.CommittedOtherwise(operation)
 	case unknown:
 		return fault.Missing("operation", operation)
 	case released, committed:

@@ -24,7 +24,7 @@ func (s *suite) wantSystem(rule quota.Limited, used, held int64) {
 // Reservations take from rules of both scopes, or from none; settling them settles all.
 func TestReservationsOfSystemRules(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, s *suite) {
+	onAll(t, func(t *testing.T, s *suite) {
 		a, b := system(limited("a", quota.UnitTokens, 100, fixed(time.Hour))), system(charged(limited("b", quota.UnitCalls, 5, daily(""))))
 		mine, places := limited("m", quota.UnitCalls, 4, fixed(time.Minute)), system(limited("p", quota.UnitConcurrentCalls, 9, quota.Window{}))
 		rules := []quota.Limited{a, b, mine, places}
@@ -70,7 +70,7 @@ func TestReservationsOfSystemRules(t *testing.T) {
 // Who settled the user's part and then died left the rest: it is settled when somebody asks again.
 func TestReservationsAreSettledInParts(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, s *suite) {
+	onAll(t, func(t *testing.T, s *suite) {
 		rule, mine := system(limited("a", quota.UnitTokens, 100, fixed(time.Hour))), limited("m", quota.UnitCalls, 4, fixed(time.Hour))
 		s.reserve("o", 2, time.Hour, rule, mine)
 		ctx := testkit.Context(t)
@@ -88,7 +88,7 @@ func TestReservationsAreSettledInParts(t *testing.T) {
 // An attempt that was lost is joined by the next one, which extends the lease; a denial gives back its own share only.
 func TestAttemptsAtAReservation(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, s *suite) {
+	onAll(t, func(t *testing.T, s *suite) {
 		rule, mine := system(limited("a", quota.UnitCalls, 4, fixed(time.Hour))), limited("m", quota.UnitCalls, 4, fixed(time.Hour))
 		o := operation("o", 2, time.Minute, rule, mine)
 		hold := func(attempt string) quota.Decision {

@@ -31,15 +31,13 @@ func modelRules() []quota.Limited {
 // The ledger agrees with the model after any sequence of operations.
 func TestLedgerAgreesWithModel(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, s *suite) {
+	onAll(t, func(t *testing.T, s *suite) {
 		begin, rounds := s.now, 0
 		rapid.Check(t, func(rt *rapid.T) {
 			if rounds++; s.slow && rounds%3 != 0 {
 				return
 			}
-			if err := s.client.FlushDB(testkit.Context(t)).Err(); err != nil {
-				t.Fatal(err)
-			}
+			s.empty()
 			s.set(begin)
 			compareWithModel(rt, s)
 		})

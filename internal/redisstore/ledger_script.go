@@ -24,30 +24,33 @@ type script struct {
 	own  int
 }
 
-type scripts struct{ take, hold, settle, states, reset, slice *script }
+type scripts struct{ consume, take, hold, settle, states, reset, slice *script }
 
 // Only a Cluster has slots that move.
 var (
-	clusterScripts = newScripts(commonText())
-	ledgerScripts  = newScripts(strings.Replace(commonText(), text("moving"), "", 1))
+	clusterScripts = newScripts(strings.NewReplacer())
+	ledgerScripts  = newScripts(strings.NewReplacer(text("moving"), ""))
 )
 
-// commonText is what all scripts begin with.
-func commonText() string {
-	return text("moving") + text("clock") + text("restore") + text("quick") + text("sliding") + text("calendar") + text("bucket") + text("places") + text("counters")
-}
-
-func newScripts(common string) *scripts {
-	begin := func(name string, own int) *script {
-		content := fmt.Sprintf("local FIRST = %d\n", own+1) + common + text(name)
-		if name != "take" {
-			content = strings.Replace(content, text("quick"), "", 1)
-		}
+// newScripts puts scripts together, and changes them as tests need it.
+func newScripts(change *strings.Replacer) *scripts {
+	begin := text("moving") + text("clock") + text("master")
+	kinds := text("sliding") + text("calendar") + text("bucket") + text("places") + text("counters")
+	finish := func(content string, own int) *script {
+		content = change.Replace(content)
 		return &script{text: content, hash: redis.NewScript(content).Hash(), own: own}
 	}
+	script := func(name string, own int) *script {
+		quick := ""
+		if name == "take" {
+			quick = text("quick")
+		}
+		return finish(fmt.Sprintf("local FIRST = %d\n", own+1)+begin+text("common")+text("restore")+quick+kinds+text(name), own)
+	}
 	return &scripts{
-		take: begin("take", 8), hold: begin("hold", 5), settle: begin("settle", 5),
-		states: begin("states", 0), reset: begin("reset", 0), slice: begin("slice", 10),
+		consume: finish(begin+text("consume"), 1),
+		take:    script("take", 8), hold: script("hold", 5), settle: script("settle", 5),
+		states: script("states", 0), reset: script("reset", 0), slice: script("slice", 10),
 	}
 }
 
@@ -129,11 +132,16 @@ func (c *call) rule(r *quota.Limited, units, cost int64) {
 	case "b":
 		window = decimal(r.Window.TokenBucket.RefillPerSecond)
 	}
+	c.argue(kind, r.Own, units, cost, flag(r.Shadow), flag(r.OnAbandoned == quota.AbandonedCharge), window, 0, 0, 0, c.archive(r, shape))
+}
+
+// archive notes that a rule's counter is archived, if so, and is what scripts are told about it.
+func (c *call) archive(r *quota.Limited, shape string) int {
 	archived := c.ledger.mirror != nil && r.Archived()
 	if archived {
 		c.archived = append(c.archived, quota.CounterName{Subject: c.whose.archived(), Rule: r.ID, Shape: shape})
 	}
-	c.argue(kind, r.Own, units, cost, flag(r.Shadow), flag(r.OnAbandoned == quota.AbandonedCharge), window, 0, 0, 0, flag(archived))
+	return flag(archived)
 }
 
 // decimal has no exponent: miniredis's Lua reads none that is negative.

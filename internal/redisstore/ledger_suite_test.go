@@ -1,8 +1,10 @@
 package redisstore
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,18 +26,25 @@ type suite struct {
 	slow  bool // it runs scripts in this process, under the race detector
 }
 
-// onBoth runs a test on a real Redis, whose scripts are told the time, and on miniredis, which has a clock of its own
-// to set. miniredis knows no memory limit, no Cluster that moves slots, and runs one command at a time.
-func onBoth(t *testing.T, test func(t *testing.T, s *suite)) {
+// onAll runs a test on a real Redis and on a Cluster, whose scripts are told the time, and on miniredis, which has a clock
+// of its own to set. miniredis knows no memory limit, no Cluster that moves slots, and runs one command at a time.
+func onAll(t *testing.T, test func(t *testing.T, s *suite)) {
+	t.Helper()
+	onServers(t, test)
+	t.Run("miniredis", func(t *testing.T) { test(t, onMiniredis(t)) })
+}
+
+// onServers spares miniredis what takes it long.
+func onServers(t *testing.T, test func(t *testing.T, s *suite)) {
 	t.Helper()
 	t.Run("redis", func(t *testing.T) { test(t, onRedis(t)) })
-	t.Run("miniredis", func(t *testing.T) { test(t, onMiniredis(t)) })
+	t.Run("cluster", func(t *testing.T) { test(t, onCluster(t)) })
 }
 
 func onRedis(t testing.TB) *suite {
 	client := openFor(t, testkit.Redis(t))
 	s := newSuite(t, client)
-	s.scripts = newScripts(toldTheTime())
+	s.scripts = newScripts(strings.NewReplacer(text("moving"), "", readsTheTime, toldTheTime))
 	s.clock = func(at time.Time) {
 		if err := client.HSet(testkit.Context(t), "clock", "s", at.Unix(), "us", at.Nanosecond()/1000).Err(); err != nil {
 			t.Fatal(err)
@@ -45,10 +54,8 @@ func onRedis(t testing.TB) *suite {
 	return s
 }
 
-// toldTheTime is what scripts begin with that read the time from a key.
-func toldTheTime() string {
-	return strings.Replace(commonText(), "redis.call('TIME')", "redis.call('HMGET', 'clock', 's', 'us')", 1)
-}
+// Scripts of tests read the time from a key.
+const readsTheTime, toldTheTime = "redis.call('TIME')", "redis.call('HMGET', 'clock', 's', 'us')"
 
 func onMiniredis(t testing.TB) *suite {
 	server := miniredis.NewMiniRedis()
@@ -81,6 +88,39 @@ func openFor(t testing.TB, url string) redis.UniversalClient {
 func (s *suite) set(at time.Time) { s.now = at; s.clock(at) }
 
 func (s *suite) advance(d time.Duration) { s.set(s.now.Add(d)) }
+
+// each does something on every server that has keys.
+func (s *suite) each(do func(context.Context, redis.UniversalClient) error) {
+	s.t.Helper()
+	ctx, err := testkit.Context(s.t), error(nil)
+	if cluster, ok := s.client.(*redis.ClusterClient); ok {
+		err = cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return do(ctx, node) })
+	} else {
+		err = do(ctx, s.client)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// empty deletes all keys.
+func (s *suite) empty() {
+	s.t.Helper()
+	s.each(func(ctx context.Context, server redis.UniversalClient) error { return server.FlushAll(ctx).Err() })
+}
+
+func (s *suite) keys(pattern string) (keys []string) {
+	s.t.Helper()
+	var mu sync.Mutex
+	s.each(func(ctx context.Context, server redis.UniversalClient) error {
+		some, err := server.Keys(ctx, pattern).Result()
+		mu.Lock()
+		defer mu.Unlock()
+		keys = append(keys, some...)
+		return err
+	})
+	return keys
+}
 
 // consume takes calls, and tokens ten times as many.
 func (s *suite) consume(name string, n int64, rules ...quota.Limited) quota.Decision {

@@ -44,6 +44,7 @@ type mirror struct {
 	flushing sync.Mutex
 	mu       sync.Mutex
 	dirty    map[quota.CounterName]struct{}
+	dropped  uint64 // for which there was no room
 }
 
 func newMirror(l *Ledger, logger *slog.Logger) *mirror {
@@ -56,9 +57,11 @@ func (m *mirror) note(names ...quota.CounterName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, name := range names {
-		if len(m.dirty) < mirrorAtMost {
-			m.dirty[name] = struct{}{}
+		if _, noted := m.dirty[name]; !noted && len(m.dirty) >= mirrorAtMost {
+			m.dropped++
+			continue
 		}
+		m.dirty[name] = struct{}{}
 	}
 }
 

@@ -12,12 +12,12 @@ import (
 	"github.com/toolgrant/toolgrant/internal/testkit"
 )
 
-func newPipe(t *testing.T, url string) *pipe {
-	return &pipe{client: openFor(t, url).(*redis.Client), timeout: 20 * time.Second}
+func pipeTo(t *testing.T, url string) *pipe {
+	return newPipe(openFor(t, url).(*redis.Client), 20*time.Second)
 }
 
 func TestPipeAnswersEachItsOwn(t *testing.T) {
-	p := newPipe(t, testkit.Redis(t))
+	p := pipeTo(t, testkit.Redis(t))
 	ctx := testkit.Context(t)
 	var group sync.WaitGroup
 	for i := range 1000 {
@@ -38,7 +38,7 @@ func TestPipeAnswersEachItsOwn(t *testing.T) {
 // Who stops waiting before his command is sent has not sent it; those who wait get their answers when Redis goes on.
 func TestPipeSendsNothingForWhoLeft(t *testing.T) {
 	server := testkit.RedisServer(t)
-	p := newPipe(t, server.URL)
+	p := pipeTo(t, server.URL)
 	ctx := testkit.Context(t)
 	add := func(ctx context.Context) error { return p.do(ctx, redis.NewCmd(ctx, "INCR", "n")) }
 	server.Pause()
@@ -47,7 +47,7 @@ func TestPipeSendsNothingForWhoLeft(t *testing.T) {
 		for range callers {
 			go func() { under <- add(ctx) }()
 		}
-		for p.queued() > 0 || p.batches() <= batches {
+		for p.batches.queued() > 0 || p.batches.underWay() <= batches {
 			time.Sleep(time.Millisecond)
 		}
 	}
@@ -55,7 +55,7 @@ func TestPipeSendsNothingForWhoLeft(t *testing.T) {
 	for range queueSize {
 		go func() { _ = add(left) }()
 	}
-	for p.queued() < queueSize {
+	for p.batches.queued() < queueSize {
 		time.Sleep(time.Millisecond)
 	}
 	if err := add(ctx); !errors.Is(err, errQueueFull) {
@@ -68,7 +68,7 @@ func TestPipeSendsNothingForWhoLeft(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for p.queued() > 0 {
+	for p.batches.queued() > 0 {
 		time.Sleep(time.Millisecond)
 	}
 	cmd := redis.NewCmd(ctx, "INCR", "n")
@@ -77,14 +77,14 @@ func TestPipeSendsNothingForWhoLeft(t *testing.T) {
 	}
 }
 
-func (p *pipe) queued() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.waiting)
+func (b *batches[T]) queued() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.waiting)
 }
 
-func (p *pipe) batches() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.running
+func (b *batches[T]) underWay() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.running
 }

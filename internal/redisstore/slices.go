@@ -53,7 +53,11 @@ const sliceRemembered = time.Minute
 // When Redis does not answer, what is leased can be spent until the lease ends. A caller who needs more waits for one
 // answer; after that all fail at once, until Redis answers again, which it is asked 5 times a second. After FLUSHALL,
 // a node that is within its lease has it held again, and what it had not reported is charged; of what was charged before
-// is lost what the Ledger says.
+// is lost what the Ledger says. Until it has it held again, within a second, others may be granted what it holds.
+//
+// When a replica takes over that is behind, what a node reported that the replica had not heard of is charged again. If
+// the archive knew of it already, and the counter was restored from there, it is charged twice then: rather that than
+// not at all.
 //
 // # Rules
 //

@@ -127,15 +127,13 @@ func systemRules() []quota.Limited {
 // Whatever nodes and the network do, no more is spent than the limit.
 func TestSlicesAreNeverOver(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, s *suite) {
+	onAll(t, func(t *testing.T, s *suite) {
 		begin, ctx, rounds := s.now, testkit.Context(t), 0
 		rapid.Check(t, func(rt *rapid.T) {
 			if rounds++; s.slow && rounds%4 != 0 {
 				return
 			}
-			if err := s.client.FlushDB(ctx).Err(); err != nil {
-				t.Fatal(err)
-			}
+			s.empty()
 			s.set(begin)
 			w := newSlicesWorld(ctx, rt, s, rapid.SampledFrom(systemRules()).Draw(rt, "rule"))
 			loses := []string{"answered", "answered", "answered", "lost answer", "lost", "late"}
@@ -206,15 +204,13 @@ func TestSlicesAreNeverOver(t *testing.T) {
 // What was spent is charged exactly once, whatever answers are lost, and the rest goes back.
 func TestSlicesChargeOnce(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, s *suite) {
+	onAll(t, func(t *testing.T, s *suite) {
 		begin, ctx, rounds := s.now, testkit.Context(t), 0
 		rapid.Check(t, func(rt *rapid.T) {
 			if rounds++; s.slow && rounds%4 != 0 {
 				return
 			}
-			if err := s.client.FlushDB(ctx).Err(); err != nil {
-				t.Fatal(err)
-			}
+			s.empty()
 			s.set(begin)
 			w := newSlicesWorld(ctx, rt, s, system(limited("day", quota.UnitCalls, 10_000, daily(""))))
 			loses := []string{"answered", "lost answer", "lost"}

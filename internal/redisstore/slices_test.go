@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/toolgrant/toolgrant/internal/fault"
@@ -32,6 +33,18 @@ func slicesWithin(t testing.TB, url string, timeout time.Duration) *Slices {
 	return s
 }
 
+// everywhere runs a test on a Redis, on a Cluster, and on that of a server which was given none.
+func everywhere(t *testing.T, test func(t *testing.T, url string)) {
+	t.Helper()
+	t.Run("redis", func(t *testing.T) { test(t, testkit.Redis(t)) })
+	t.Run("cluster", func(t *testing.T) { test(t, testkit.RedisCluster(t).URL) })
+	t.Run("miniredis", func(t *testing.T) {
+		server := miniredis.RunT(t)
+		server.ClockTTL(true)
+		test(t, "redis://"+server.Addr()+"/0")
+	})
+}
+
 func costOf(n int64) quota.Cost { return quota.Cost{Calls: n, Tokens: 10 * n} }
 
 func (s *Slices) must(t testing.TB, n int64, rules ...quota.Limited) quota.Decision {
@@ -52,119 +65,128 @@ func inRedis(t testing.TB, l *Ledger, rule quota.Limited) quota.State {
 // Nodes that spend as fast as they can are admitted exactly as often as the limit says, or a few times less.
 func TestSlicesOfManyNodes(t *testing.T) {
 	t.Parallel()
-	url := testkit.Redis(t)
-	for name, window := range map[string]quota.Window{"fixed": fixed(time.Hour), "daily": daily("Asia/Shanghai"), "bucket": bucketOf(0.001)} {
-		const nodes, callers, limit = 4, 64, 10_000
-		rule := system(limited(name, quota.UnitCalls, limit, window))
-		var admitted atomic.Int64
-		var group sync.WaitGroup
-		all := make([]*Slices, nodes)
-		for i := range all {
-			all[i] = newSlices(t, url)
-			for range callers {
-				group.Go(func() {
-					for {
-						d, err := all[i].Spend(testkit.Context(t), []quota.Limited{rule}, costOf(1))
-						if err != nil {
-							t.Error(err)
-							return
+	everywhere(t, func(t *testing.T, url string) {
+		for name, window := range map[string]quota.Window{"fixed": fixed(time.Hour), "daily": daily("Asia/Shanghai"), "bucket": bucketOf(0.001)} {
+			const nodes, callers, limit = 4, 64, 10_000
+			rule := system(limited(name, quota.UnitCalls, limit, window))
+			var admitted atomic.Int64
+			var group sync.WaitGroup
+			all := make([]*Slices, nodes)
+			for i := range all {
+				all[i] = newSlices(t, url)
+				for range callers {
+					group.Go(func() {
+						for {
+							d, err := all[i].Spend(testkit.Context(t), []quota.Limited{rule}, costOf(1))
+							if err != nil {
+								t.Error(err)
+								return
+							}
+							if !d.Admitted {
+								return
+							}
+							admitted.Add(1)
 						}
-						if !d.Admitted {
-							return
-						}
-						admitted.Add(1)
-					}
-				})
+					})
+				}
+			}
+			group.Wait()
+			requests := int64(0)
+			for _, s := range all {
+				r := s.find(&rule)
+				if r == nil { // it is idle already
+					continue
+				}
+				r.mu.Lock()
+				requests += r.slice.sequence
+				r.mu.Unlock()
+			}
+			for _, s := range all {
+				s.Close(testkit.Context(t))
+			}
+			got := admitted.Load()
+			t.Logf("%s: %d of %d admitted, with %d requests", rule.ID, got, limit, requests)
+			if got > limit || got < limit-limit/100 {
+				t.Errorf("%d of %d were admitted", got, limit)
+			}
+			if state := inRedis(t, all[0].ledger, rule); state.Used != got || state.Held != 0 {
+				t.Errorf("%d were admitted: %+v", got, state)
 			}
 		}
-		group.Wait()
-		requests := int64(0)
-		for _, s := range all {
-			r := s.find(&rule)
-			if r == nil { // it is idle already
-				continue
-			}
-			r.mu.Lock()
-			requests += r.slice.sequence
-			r.mu.Unlock()
-		}
-		for _, s := range all {
-			s.Close(testkit.Context(t))
-		}
-		got := admitted.Load()
-		t.Logf("%s: %d of %d admitted, with %d requests", rule.ID, got, limit, requests)
-		if got > limit || got < limit-limit/100 {
-			t.Errorf("%d of %d were admitted", got, limit)
-		}
-		if state := inRedis(t, all[0].ledger, rule); state.Used != got || state.Held != 0 {
-			t.Errorf("%d were admitted: %+v", got, state)
-		}
-	}
+	})
 }
 
 // All or nothing, with every rule's state; what one rule denies is charged nowhere.
 func TestSlicesAllOrNothing(t *testing.T) {
 	t.Parallel()
-	s := newSlices(t, testkit.Redis(t))
-	wide, narrow := system(limited("a", quota.UnitTokens, 1000, fixed(time.Hour))), system(limited("b", quota.UnitCalls, 3, daily("")))
-	shadow := system(limited("c", quota.UnitCalls, 1, fixed(time.Hour)))
-	shadow.Shadow = true
-	rules := []quota.Limited{wide, narrow, shadow}
-	for range 3 {
-		if d := s.must(t, 1, rules...); !d.Admitted || len(d.States) != 3 {
+	everywhere(t, func(t *testing.T, url string) {
+		s := newSlices(t, url)
+		wide, narrow := system(limited("a", quota.UnitTokens, 1000, fixed(time.Hour))), system(limited("b", quota.UnitCalls, 3, daily("")))
+		shadow := system(limited("c", quota.UnitCalls, 1, fixed(time.Hour)))
+		shadow.Shadow = true
+		rules := []quota.Limited{wide, narrow, shadow}
+		for range 3 {
+			if d := s.must(t, 1, rules...); !d.Admitted || len(d.States) != 3 {
+				t.Fatalf("%+v", d)
+			}
+		}
+		for range 20 {
+			d := s.must(t, 1, rules...)
+			if d.Admitted || len(d.Denied) != 1 || d.Denied[0] != "b" || d.States[1].RetryAfter <= 0 || d.States[1].Used != 3 ||
+				d.States[0].Used != 30 || d.States[0].RetryAfter != 0 || d.States[2].Used != 3 {
+				t.Fatalf("%+v", d)
+			}
+		}
+		if d := s.must(t, 4, rules...); d.Admitted || d.States[1].RetryAfter >= 0 {
 			t.Fatalf("%+v", d)
 		}
-	}
-	for range 20 {
-		d := s.must(t, 1, rules...)
-		if d.Admitted || len(d.Denied) != 1 || d.Denied[0] != "b" || d.States[1].RetryAfter <= 0 || d.States[1].Used != 3 ||
-			d.States[0].Used != 30 || d.States[0].RetryAfter != 0 || d.States[2].Used != 3 {
+		if d := s.must(t, 2, wide, shadow); !d.Admitted {
 			t.Fatalf("%+v", d)
 		}
-	}
-	if d := s.must(t, 4, rules...); d.Admitted || d.States[1].RetryAfter >= 0 {
-		t.Fatalf("%+v", d)
-	}
-	if d := s.must(t, 2, wide, shadow); !d.Admitted {
-		t.Fatalf("%+v", d)
-	}
-	s.GiveBack([]quota.Limited{wide, shadow}, costOf(2))
-	states, err := s.States(testkit.Context(t), rules)
-	if err != nil || states[0].Used != 30 || states[1].Used != 3 || states[1].Remaining != 0 || states[2].Used != 3 {
-		t.Fatalf("%+v, %v", states, err)
-	}
-	s.Close(testkit.Context(t))
-	for i, want := range []int64{30, 3, 3} {
-		if got := inRedis(t, s.ledger, rules[i]); got.Used != want || got.Held != 0 {
-			t.Errorf("%+v, want %d used", got, want)
+		s.GiveBack([]quota.Limited{wide, shadow}, costOf(2))
+		await(t, "this node knows what the shadow rule's counter is", func() bool {
+			_, known, err := s.find(&shadow).look(&shadow)
+			return known && err == nil
+		})
+		states, err := s.States(testkit.Context(t), rules)
+		if err != nil || states[0].Used != 30 || states[1].Used != 3 || states[1].Remaining != 0 || states[2].Used != 3 {
+			t.Fatalf("%+v, %v", states, err)
 		}
-	}
-	_, err = s.Spend(testkit.Context(t), rules, costOf(1))
-	wantFault(t, err, fault.ReasonCountersUnavailable)
+		s.Close(testkit.Context(t))
+		for i, want := range []int64{30, 3, 3} {
+			if got := inRedis(t, s.ledger, rules[i]); got.Used != want || got.Held != 0 {
+				t.Errorf("%+v, want %d used", got, want)
+			}
+		}
+		_, err = s.Spend(testkit.Context(t), rules, costOf(1))
+		wantFault(t, err, fault.ReasonCountersUnavailable)
+	})
 }
 
 // A slice that nobody needs goes back, and is forgotten.
 func TestSlicesGoBackWhenIdle(t *testing.T) {
 	t.Parallel()
-	s := newSlices(t, testkit.Redis(t))
-	rule := system(limited("r", quota.UnitCalls, 100_000, fixed(time.Hour)))
-	for range 1000 {
-		s.must(t, 1, rule)
-	}
-	begin := time.Now()
-	await(t, "the slice goes back", func() bool {
-		got := inRedis(t, s.ledger, rule)
-		return got.Used == 1000 && got.Held == 0
+	everywhere(t, func(t *testing.T, url string) {
+		s := newSlices(t, url)
+		rule := system(limited("r", quota.UnitCalls, 100_000, fixed(time.Hour)))
+		for range 1000 {
+			s.must(t, 1, rule)
+		}
+		begin := time.Now()
+		await(t, "the slice goes back", func() bool {
+			got := inRedis(t, s.ledger, rule)
+			return got.Used == 1000 && got.Held == 0
+		})
+		t.Logf("it went back after %v", time.Since(begin))
+		await(t, "it is forgotten", func() bool {
+			s.mu.RLock()
+			defer s.mu.RUnlock()
+			return len(s.active) == 0
+		})
+		if d := s.must(t, 1, rule); !d.Admitted || d.States[0].Used != 1001 {
+			t.Errorf("%+v", d)
+		}
 	})
-	t.Logf("it went back after %v", time.Since(begin))
-	await(t, "it is forgotten", func() bool {
-		s.mu.RLock()
-		defer s.mu.RUnlock()
-		return len(s.active) == 0
-	})
-	if d := s.must(t, 1, rule); !d.Admitted || d.States[0].Used != 1001 {
-		t.Errorf("%+v", d)
-	}
 }
 
 // What a node that died had leased is charged when its lease has run out.
@@ -197,54 +219,58 @@ func TestSlicesOfADeadNode(t *testing.T) {
 // A limit that changes holds at once; a rule that counts something else counts anew, and leaves nothing held.
 func TestSlicesOfRulesThatChange(t *testing.T) {
 	t.Parallel()
-	s := newSlices(t, testkit.Redis(t))
-	rule := system(limited("r", quota.UnitCalls, 1000, fixed(time.Hour)))
-	for range 500 {
-		s.must(t, 1, rule)
-	}
-	lower, higher, other := rule, rule, rule
-	lower.Own, higher.Own, other.Window = 400, 600, daily("")
-	if d := s.must(t, 1, lower); d.Admitted || d.States[0].Limit != 400 || d.States[0].Used != 500 {
-		t.Errorf("%+v", d)
-	}
-	for range 100 {
-		if d := s.must(t, 1, higher); !d.Admitted {
-			t.Fatalf("%+v", d)
+	everywhere(t, func(t *testing.T, url string) {
+		s := newSlices(t, url)
+		rule := system(limited("r", quota.UnitCalls, 1000, fixed(time.Hour)))
+		for range 500 {
+			s.must(t, 1, rule)
 		}
-	}
-	if d := s.must(t, 1, higher); d.Admitted {
-		t.Errorf("%+v", d)
-	}
-	if d := s.must(t, 1, other); !d.Admitted || d.States[0].Used != 1 {
-		t.Errorf("%+v", d)
-	}
-	await(t, "the old slice goes back", func() bool {
-		got := inRedis(t, s.ledger, higher)
-		return got.Used == 600 && got.Held == 0
+		lower, higher, other := rule, rule, rule
+		lower.Own, higher.Own, other.Window = 400, 600, daily("")
+		if d := s.must(t, 1, lower); d.Admitted || d.States[0].Limit != 400 || d.States[0].Used != 500 {
+			t.Errorf("%+v", d)
+		}
+		for range 100 {
+			if d := s.must(t, 1, higher); !d.Admitted {
+				t.Fatalf("%+v", d)
+			}
+		}
+		if d := s.must(t, 1, higher); d.Admitted {
+			t.Errorf("%+v", d)
+		}
+		if d := s.must(t, 1, other); !d.Admitted || d.States[0].Used != 1 {
+			t.Errorf("%+v", d)
+		}
+		await(t, "the old slice goes back", func() bool {
+			got := inRedis(t, s.ledger, higher)
+			return got.Used == 600 && got.Held == 0
+		})
 	})
 }
 
 // Calls at a time are reserved, never spent; spending needs a free place, as far as this node knows.
 func TestSlicesOfPlaces(t *testing.T) {
 	t.Parallel()
-	s := newSlices(t, testkit.Redis(t))
-	rule := system(limited("p", quota.UnitConcurrentCalls, 2, quota.Window{}))
-	ctx := testkit.Context(t)
-	for _, name := range []string{"a", "b"} {
-		if d := s.must(t, 1, rule); !d.Admitted {
-			t.Fatalf("%+v", d)
+	everywhere(t, func(t *testing.T, url string) {
+		s := newSlices(t, url)
+		rule := system(limited("p", quota.UnitConcurrentCalls, 2, quota.Window{}))
+		ctx := testkit.Context(t)
+		for _, name := range []string{"a", "b"} {
+			if d := s.must(t, 1, rule); !d.Admitted {
+				t.Fatalf("%+v", d)
+			}
+			must(t)(s.ledger.Take(ctx, operation(name, 1, time.Hour, rule)))
 		}
-		must(t)(s.ledger.Take(ctx, operation(name, 1, time.Hour, rule)))
-	}
-	await(t, "no place is free", func() bool { return !s.must(t, 1, rule).Admitted })
-	if d := s.must(t, 2, rule); d.Admitted || d.States[0].Held != 2 || d.States[0].RetryAfter <= 0 {
-		t.Errorf("%+v", d)
-	}
-	must(t)(s.ledger.Release(ctx, "a"))
-	await(t, "a place is free", func() bool { return s.must(t, 1, rule).Admitted })
-	if d := s.must(t, 2, rule); d.Admitted {
-		t.Errorf("%+v", d)
-	}
+		await(t, "no place is free", func() bool { return !s.must(t, 1, rule).Admitted })
+		if d := s.must(t, 2, rule); d.Admitted || d.States[0].Held != 2 || d.States[0].RetryAfter <= 0 {
+			t.Errorf("%+v", d)
+		}
+		must(t)(s.ledger.Release(ctx, "a"))
+		await(t, "a place is free", func() bool { return s.must(t, 1, rule).Admitted })
+		if d := s.must(t, 2, rule); d.Admitted {
+			t.Errorf("%+v", d)
+		}
+	})
 }
 
 // A caller who goes leaves nothing taken.
@@ -383,23 +409,25 @@ func spendLosing(t *testing.T, client redis.UniversalClient, url string, lossy *
 // Reservations and slices share one counter.
 func TestSlicesBesideReservations(t *testing.T) {
 	t.Parallel()
-	s := newSlices(t, testkit.Redis(t))
-	ctx := testkit.Context(t)
-	rule := system(limited("r", quota.UnitTokens, 1000, fixed(time.Hour)))
-	must(t)(s.ledger.Take(ctx, operation("a", 60, time.Hour, rule)))
-	spent := int64(0)
-	for s.must(t, 1, rule).Admitted {
-		spent += 10
-	}
-	if spent != 400 {
-		t.Errorf("%d were spent beside 600", spent)
-	}
-	if d := must(t)(s.ledger.Take(ctx, operation("b", 1, time.Hour, rule))); d.Admitted {
-		t.Errorf("%+v", d)
-	}
-	must(t)(s.ledger.Release(ctx, "a"))
-	await(t, "there are some", func() bool { return s.must(t, 1, rule).Admitted })
-	if got := s.must(t, 0, rule).States[0]; got.Used != 410 || got.Remaining != 590 {
-		t.Errorf("%+v", got)
-	}
+	everywhere(t, func(t *testing.T, url string) {
+		s := newSlices(t, url)
+		ctx := testkit.Context(t)
+		rule := system(limited("r", quota.UnitTokens, 1000, fixed(time.Hour)))
+		must(t)(s.ledger.Take(ctx, operation("a", 60, time.Hour, rule)))
+		spent := int64(0)
+		for s.must(t, 1, rule).Admitted {
+			spent += 10
+		}
+		if spent != 400 {
+			t.Errorf("%d were spent beside 600", spent)
+		}
+		if d := must(t)(s.ledger.Take(ctx, operation("b", 1, time.Hour, rule))); d.Admitted {
+			t.Errorf("%+v", d)
+		}
+		must(t)(s.ledger.Release(ctx, "a"))
+		await(t, "there are some", func() bool { return s.must(t, 1, rule).Admitted })
+		if got := s.must(t, 0, rule).States[0]; got.Used != 410 || got.Remaining != 590 {
+			t.Errorf("%+v", got)
+		}
+	})
 }

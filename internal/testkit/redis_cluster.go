@@ -175,7 +175,10 @@ func (c *cluster) form(ctx context.Context) (err error) {
 				return err
 			}
 		}
-		for _, other := range c.nodes {
+		for k, other := range c.nodes {
+			if k == i {
+				continue // a replica that hears itself late, as the primary it was, takes itself for one for ever
+			}
 			if err := client.ClusterMeet(ctx, "127.0.0.1", strconv.Itoa(other.port)).Err(); err != nil {
 				return err
 			}

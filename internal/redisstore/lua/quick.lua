@@ -1,64 +1,11 @@
--- The commonest case for less: units are consumed from fixed windows and calendars of which nothing is held, and nothing
--- came back since they were last charged. All others are decided by the text that follows, which would decide this one
--- alike, and takes longer, most of it to make what those need. Nothing is written before all is read.
-local function quick()
-	if ARGV[2] ~= '0' or redis.call('GET', KEYS[1]) then return end
-	local answer, count, writes = {1, 0}, (#KEYS - 1) / 2, {}
-	for i = 1, count do
-		local a, key = FIRST + (i - 1) * STRIDE, KEYS[2 * i]
-		local kind, units, w1, used, back = ARGV[a], tonumber(ARGV[a + 2]), tonumber(ARGV[a + 6])
-		if kind == 's' then
-			local slot = floor(ms * SLOTS / w1)
-			local cell = slot % CELLS
-			local f = redis.call('HMGET', key, 'h', 'u', 'o', cell)
-			local now, oldest = tonumber(f[4] or 0), slot
-			used = tonumber(f[2] or 0)
-			if used > 0 then oldest = tonumber(f[3]) end
-			if f[1] and f[1] ~= '0' or oldest < slot - SLOTS or slot < oldest then return end
-			back = ceil((oldest + CELLS) * w1 / SLOTS)
-			local ends = (used == 0 or now == 0) and ceil((slot + CELLS) * w1 / SLOTS)
-			writes[i] = {used + units, cell, now + units, 'o', oldest, ends}
-		elseif kind == 'c' then
-			local begin, ends = ARGV[a + 7], ARGV[a + 8]
-			local f = redis.call('HMGET', key, 'h', 'u', 'p')
-			if f[3] == begin then used = tonumber(f[2]) elseif tonumber(f[3] or 0) < tonumber(begin) then used = 0 end
-			back = tonumber(ends)
-			if f[1] and f[1] ~= '0' or not used or ms < tonumber(begin) or back <= ms then return end
-			writes[i] = {used + units, 'h', 0, 'p', begin, used == 0 and ends}
-		else
-			return
-		end
-		used = used + units
-		if used > tonumber(ARGV[a + 1]) then return end
-		if units == 0 then writes[i] = nil end
-		local n = 5 * i - 2
-		answer[n], answer[n + 1], answer[n + 2], answer[n + 3], answer[n + 4] = used, 0, used > 0 and back or 0, 0, 0
-	end
-	for i = 1, count do
-		local w = writes[i]
-		if w then
-			if versions[i] then
-				redis.call('HSET', KEYS[2 * i], 'u', w[1], w[2], w[3], w[4], w[5], 'v', max(us, versions[i] + 1))
-				answer[5 * count + 3] = 1
-			else
-				redis.call('HSET', KEYS[2 * i], 'u', w[1], w[2], w[3], w[4], w[5])
-			end
-			if w[6] then
-				redis.call('HSET', KEYS[2 * i], 'e', 0)
-				redis.call('PEXPIREAT', KEYS[2 * i], w[6])
-			end
-		end
-	end
-	redis.call('SET', KEYS[1], 'T ' .. ARGV[1], 'PX', ARGV[3])
-	return answer
-end
-
--- The commonest reservation, likewise: of fixed windows and calendars, while no lease has run out.
+-- The commonest reservation for less: of fixed windows and calendars, while no lease has run out and nothing came back. All
+-- others are decided by the text that follows, which would decide this one alike, and takes longer, most of it to make what
+-- those need. Nothing is written before all is read.
 --
 -- e: until when the counter and its leases are known to last, so that this need not be written each time; 0: as long as
 -- was needed when it was last written.
 local SLACK = 60000
-local function quickHold()
+local function quick()
 	if ARGV[2] == '0' then return end
 	local lease, index = tonumber(ARGV[2]), ARGV[6]
 	if redis.call('GET', KEYS[1]) then return end
@@ -125,6 +72,6 @@ local function quickHold()
 	return answer
 end
 
-local answer = quick() or quickHold()
+local answer = quick()
 if answer then return answer end
 

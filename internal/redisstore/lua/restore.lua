@@ -32,10 +32,9 @@ end
 for i = 1, (#KEYS - 1) / 2 do
 	if ARGV[FIRST + i * STRIDE - 1] == '1' then
 		if not master then
-			local info = redis.pcall('INFO', 'replication')
-			-- A Redis within the server's own process has no replicas, and nothing to tell of them.
-			if type(info) == 'table' and not string.find(info.err, 'not supported', 1, true) then return info end
-			master = type(info) == 'string' and string.sub(string.match(info, 'master_replid:(%w+)') or '-', 1, 16) or '-'
+			local name, failed = masterName()
+			if failed then return failed end
+			master = name
 		end
 		local f = redis.call('HMGET', KEYS[2 * i], 'v', 'm')
 		versions[i] = number(f[1])

@@ -12,17 +12,15 @@ import (
 	"github.com/toolgrant/toolgrant/internal/testkit"
 )
 
-// What quick.lua decides, the other text would decide alike: two ledgers, one without it, live through the same.
-func TestLedgerQuickDecidesAlike(t *testing.T) {
+// What consume.lua and quick.lua decide, take.lua would decide alike: two ledgers, one without them, live through the same.
+func TestLedgerDecidesAlike(t *testing.T) {
 	quick, slow := onRedis(t), onRedis(t)
-	slow.scripts = newScripts(strings.Replace(toldTheTime(), text("quick"), "", 1))
+	slow.consumer = nil
+	slow.scripts = newScripts(strings.NewReplacer(text("moving"), "", text("quick"), "", readsTheTime, toldTheTime))
 	slow.set(quick.now)
-	quick.consume("first", 1, limited("r", quota.UnitCalls, 1, fixed(time.Minute)))
-	if n, err := quick.client.Exists(testkit.Context(t), quick.prefix+"{u:u}:c:r:cs60000").Result(); err != nil || n != 1 {
-		t.Fatalf("%d counters, %v", n, err)
-	}
-	if held, err := quick.client.HExists(testkit.Context(t), quick.prefix+"{u:u}:c:r:cs60000", "h").Result(); err != nil || held {
-		t.Fatalf("it was not quick: %v", err)
+	first := operation("first", 1, 0, limited("r", quota.UnitCalls, 1, fixed(time.Minute)))
+	if d, decided, err := quick.consumer.take(testkit.Context(t), &first); !decided || !d.Admitted || err != nil {
+		t.Fatalf("decided %v, %+v, %v", decided, d, err)
 	}
 	rules := []quota.Limited{limited("minute", quota.UnitCalls, 9, fixed(time.Minute)), limited("day", quota.UnitTokens, 400, daily("")),
 		limited("hour", quota.UnitTokens, 200, fixed(time.Hour)), limited("month", quota.UnitCalls, 1000, quota.Window{
@@ -35,7 +33,7 @@ func TestLedgerQuickDecidesAlike(t *testing.T) {
 			count++
 			chosen := rapid.SliceOfNDistinct(rapid.SampledFrom(rules), 1, 4, func(r quota.Limited) string { return string(r.ID) }).Draw(t, "rules")
 			o := operation(numbered("o", count), rapid.Int64Range(0, 4).Draw(t, "calls"), 0, chosen...)
-			if rapid.IntRange(0, 9).Draw(t, "reserves") == 0 {
+			if rapid.IntRange(0, 2).Draw(t, "reserves") == 0 {
 				o.Lease = 20 * time.Second
 			}
 			for range rapid.IntRange(1, 2).Draw(t, "times") {

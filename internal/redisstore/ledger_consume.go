@@ -1,0 +1,160 @@
+package redisstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/toolgrant/toolgrant/internal/quota"
+)
+
+// consumer consumes for many callers with one script, consume.lua, in the commonest case. It takes half of what a
+// script for each of them takes, most of which is to begin and to name what it works on.
+type consumer struct {
+	ledger  *Ledger
+	batches batches[*consumption]
+}
+
+// consumption is what a caller asks for, and what becomes of it.
+type consumption struct {
+	ctx     context.Context
+	expire  time.Time // when the caller does not wait any more
+	call    *call
+	done    chan struct{} // closed when it was sent and answered
+	numbers []int64       // the answer: nothing if the script does not decide it
+	err     error
+}
+
+func newConsumer(l *Ledger) *consumer {
+	c := &consumer{ledger: l}
+	c.batches.send = func(batch []*consumption) { c.run(context.Background(), batch) }
+	return c
+}
+
+// plain tells whether the script knows the rules' windows.
+func plain(rules []quota.Limited) bool {
+	for i := range rules {
+		if r := &rules[i].Rule; r.Unit == quota.UnitConcurrentCalls || r.Window.TokenBucket != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// take consumes, or says that it does not decide.
+func (c *consumer) take(ctx context.Context, o *quota.Operation) (d quota.Decision, decided bool, err error) {
+	now := time.Now()
+	one := &consumption{ctx: ctx, expire: now.Add(c.ledger.timeout), call: c.ledger.consume(o, now), done: make(chan struct{})}
+	if err := c.wait(one); err != nil {
+		one.call.changed() // perhaps
+		return d, false, c.ledger.failed(ctx, err)
+	}
+	if len(one.numbers) == 0 {
+		return d, false, nil
+	}
+	one.call.changed()
+	d = quota.Decision{Admitted: true, States: make([]quota.State, len(o.Rules))}
+	for i := range o.Rules {
+		r, used, back := &o.Rules[i], one.numbers[2*i], one.numbers[2*i+1]
+		s := quota.State{Rule: r.ID, Limit: r.Own, Used: used, Remaining: max(0, r.Own-used)}
+		if back > 0 {
+			s.Reset = time.UnixMilli(back)
+		}
+		d.States[i] = s
+	}
+	return d, true, nil
+}
+
+// wait has it sent, with others where that is possible.
+func (c *consumer) wait(one *consumption) error {
+	if c.ledger.pipe == nil {
+		c.run(one.ctx, []*consumption{one})
+		return one.err
+	}
+	if err := c.batches.add(one); err != nil {
+		return err
+	}
+	timer := time.NewTimer(c.ledger.timeout)
+	defer timer.Stop()
+	select {
+	case <-one.done:
+		return one.err
+	case <-one.ctx.Done():
+		return one.ctx.Err()
+	case <-timer.C:
+		return context.DeadlineExceeded
+	}
+}
+
+// run runs the script for those who still wait.
+func (c *consumer) run(ctx context.Context, batch []*consumption) {
+	ctx, cancel := context.WithTimeout(ctx, c.ledger.timeout)
+	defer cancel()
+	var sent []*consumption
+	keys, now := 0, time.Now()
+	for _, one := range batch {
+		if one.ctx.Err() == nil && now.Before(one.expire) {
+			sent, keys = append(sent, one), keys+len(one.call.keys)
+		} else {
+			one.err = context.DeadlineExceeded
+			close(one.done)
+		}
+	}
+	if len(sent) == 0 {
+		return
+	}
+	numbers, err := c.evaluate(ctx, sent, keys)
+	for _, one := range sent {
+		one.err = err
+		if err == nil {
+			if n := 2 * len(one.call.rules); numbers[0] == 1 {
+				one.numbers, numbers = numbers[1:][:n:n], numbers[1+n:]
+			} else {
+				numbers = numbers[1:]
+			}
+		}
+		close(one.done)
+	}
+}
+
+func (c *consumer) evaluate(ctx context.Context, batch []*consumption, keys int) ([]int64, error) {
+	script := c.ledger.scripts.consume
+	command := func(name, text string) *redis.IntSliceCmd {
+		args := append(make([]any, 0, 4+8*len(batch)+2*keys), name, text, keys)
+		for _, one := range batch {
+			args = append(args, one.call.keys...)
+		}
+		args = append(args, c.ledger.consumed.Milliseconds())
+		for _, one := range batch {
+			args = append(args, one.call.args...)
+		}
+		return redis.NewIntSliceCmd(ctx, args...)
+	}
+	cmd := command("EVALSHA", script.hash)
+	err := c.ledger.client.Process(ctx, cmd)
+	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
+		cmd = command("EVAL", script.text)
+		err = c.ledger.client.Process(ctx, cmd)
+	}
+	return cmd.Val(), err
+}
+
+// consume prepares what the script is told of an operation.
+func (l *Ledger) consume(o *quota.Operation, now time.Time) *call {
+	c := l.call(l.scripts.consume, userSubject(o.User), "o:"+o.ID, len(o.Rules))
+	c.argue(fingerprint(*o), len(o.Rules))
+	for i := range o.Rules {
+		r := &o.Rules[i]
+		kind, shape := shapeOf(&r.Rule)
+		c.keys = append(c.keys, c.prefix+"c:"+string(r.ID)+":"+shape)
+		c.rules = append(c.rules, r)
+		from, to := r.Window.Fixed.Milliseconds(), int64(0)
+		if r.Window.Calendar != nil {
+			begin, end := r.Window.Period(now)
+			from, to = begin.UnixMilli(), end.UnixMilli()
+		}
+		c.argue(kind, r.Own, o.Cost.In(r.Unit), c.archive(r, shape), from, to)
+	}
+	return c
+}
