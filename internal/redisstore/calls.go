@@ -65,7 +65,7 @@ var reportScript = redis.NewScript(reportText)
 func NewCalls(client redis.UniversalClient, database uint64, timeout time.Duration, log *slog.Logger) *Calls {
 	c := &Calls{client: client, prefix: fmt.Sprintf("toolgrant:%016x:", database), timeout: timeout, log: log, stopped: make(chan struct{})}
 	if one, ok := client.(*redis.Client); ok {
-		c.pipe = &pipe{client: one, timeout: timeout}
+		c.pipe = newPipe(one, timeout)
 	}
 	return c
 }
