@@ -18,12 +18,27 @@ type consumer struct {
 
 // consumption is what a caller asks for, and what becomes of it.
 type consumption struct {
-	ctx     context.Context
-	expire  time.Time // when the caller does not wait any more
-	call    *call
-	done    chan struct{} // closed when it was sent and answered
-	numbers []int64       // the answer: nothing if the script does not decide it
-	err     error
+	ctx         context.Context
+	expire      time.Time // when the caller does not wait any more
+	call        *call
+	fingerprint string
+	windows     []windowUnits // of its rules
+	done        chan struct{} // closed when it was sent and answered
+	numbers     []int64       // the answer: nothing if the script does not decide it
+	err         error
+}
+
+// window is what the script is told of a rule, once for all operations of a batch.
+type window struct {
+	kind     string
+	limit    int64
+	archived bool
+	from, to int64
+}
+
+type windowUnits struct {
+	window
+	units int64
 }
 
 func newConsumer(l *Ledger) *consumer {
@@ -44,8 +59,7 @@ func plain(rules []quota.Limited) bool {
 
 // take consumes, or says that it does not decide.
 func (c *consumer) take(ctx context.Context, o *quota.Operation) (d quota.Decision, decided bool, err error) {
-	now := time.Now()
-	one := &consumption{ctx: ctx, expire: now.Add(c.ledger.timeout), call: c.ledger.consume(o, now), done: make(chan struct{})}
+	one := c.ledger.consume(ctx, o)
 	if err := c.wait(one); err != nil {
 		one.call.changed() // perhaps
 		return d, false, c.ledger.failed(ctx, err)
@@ -108,7 +122,7 @@ func (c *consumer) run(ctx context.Context, batch []*consumption) {
 	for _, one := range sent {
 		one.err = err
 		if err == nil {
-			if n := 2 * len(one.call.rules); numbers[0] == 1 {
+			if n := 2 * len(one.windows); numbers[0] == 1 {
 				one.numbers, numbers = numbers[1:][:n:n], numbers[1+n:]
 			} else {
 				numbers = numbers[1:]
@@ -120,16 +134,29 @@ func (c *consumer) run(ctx context.Context, batch []*consumption) {
 
 func (c *consumer) evaluate(ctx context.Context, batch []*consumption, keys int) ([]int64, error) {
 	script := c.ledger.scripts.consume
+	var rules []any // of all operations
+	operations := make([]any, 0, 2*len(batch)+2*keys)
+	numbers := make(map[window]int)
+	for _, one := range batch {
+		operations = append(operations, one.fingerprint, len(one.windows))
+		for i := range one.windows {
+			w := &one.windows[i]
+			number, told := numbers[w.window]
+			if !told {
+				number = len(numbers) + 1
+				numbers[w.window] = number
+				rules = append(rules, w.kind, w.limit, flag(w.archived), w.from, w.to)
+			}
+			operations = append(operations, number, w.units)
+		}
+	}
 	command := func(name, text string) *redis.IntSliceCmd {
-		args := append(make([]any, 0, 4+8*len(batch)+2*keys), name, text, keys)
+		args := append(make([]any, 0, 5+keys+len(rules)+len(operations)), name, text, keys)
 		for _, one := range batch {
 			args = append(args, one.call.keys...)
 		}
-		args = append(args, c.ledger.consumed.Milliseconds())
-		for _, one := range batch {
-			args = append(args, one.call.args...)
-		}
-		return redis.NewIntSliceCmd(ctx, args...)
+		args = append(append(args, c.ledger.consumed.Milliseconds(), len(numbers)), rules...)
+		return redis.NewIntSliceCmd(ctx, append(args, operations...)...)
 	}
 	cmd := command("EVALSHA", script.hash)
 	err := c.ledger.client.Process(ctx, cmd)
@@ -141,20 +168,23 @@ func (c *consumer) evaluate(ctx context.Context, batch []*consumption, keys int)
 }
 
 // consume prepares what the script is told of an operation.
-func (l *Ledger) consume(o *quota.Operation, now time.Time) *call {
-	c := l.call(l.scripts.consume, userSubject(o.User), "o:"+o.ID, len(o.Rules))
-	c.argue(fingerprint(*o), len(o.Rules))
+func (l *Ledger) consume(ctx context.Context, o *quota.Operation) *consumption {
+	now := time.Now()
+	c := &call{ledger: l, whose: userSubject(o.User)}
+	c.prefix = l.prefix + string(c.whose)
+	c.keys = append(make([]any, 0, 1+len(o.Rules)), c.prefix+"o:"+o.ID)
+	one := &consumption{ctx: ctx, expire: now.Add(l.timeout), call: c, fingerprint: fingerprint(*o), windows: make([]windowUnits, len(o.Rules)),
+		done: make(chan struct{})}
 	for i := range o.Rules {
 		r := &o.Rules[i]
 		kind, shape := shapeOf(&r.Rule)
 		c.keys = append(c.keys, c.prefix+"c:"+string(r.ID)+":"+shape)
-		c.rules = append(c.rules, r)
-		from, to := r.Window.Fixed.Milliseconds(), int64(0)
+		w := window{kind: kind, limit: r.Own, archived: c.archive(r, shape), from: r.Window.Fixed.Milliseconds()}
 		if r.Window.Calendar != nil {
 			begin, end := r.Window.Period(now)
-			from, to = begin.UnixMilli(), end.UnixMilli()
+			w.from, w.to = begin.UnixMilli(), end.UnixMilli()
 		}
-		c.argue(kind, r.Own, o.Cost.In(r.Unit), c.archive(r, shape), from, to)
+		one.windows[i] = windowUnits{w, o.Cost.In(r.Unit)}
 	}
-	return c
+	return one
 }

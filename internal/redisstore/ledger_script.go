@@ -132,16 +132,16 @@ func (c *call) rule(r *quota.Limited, units, cost int64) {
 	case "b":
 		window = decimal(r.Window.TokenBucket.RefillPerSecond)
 	}
-	c.argue(kind, r.Own, units, cost, flag(r.Shadow), flag(r.OnAbandoned == quota.AbandonedCharge), window, 0, 0, 0, c.archive(r, shape))
+	c.argue(kind, r.Own, units, cost, flag(r.Shadow), flag(r.OnAbandoned == quota.AbandonedCharge), window, 0, 0, 0, flag(c.archive(r, shape)))
 }
 
-// archive notes that a rule's counter is archived, if so, and is what scripts are told about it.
-func (c *call) archive(r *quota.Limited, shape string) int {
+// archive notes that a rule's counter is archived, if so.
+func (c *call) archive(r *quota.Limited, shape string) bool {
 	archived := c.ledger.mirror != nil && r.Archived()
 	if archived {
 		c.archived = append(c.archived, quota.CounterName{Subject: c.whose.archived(), Rule: r.ID, Shape: shape})
 	}
-	return flag(archived)
+	return archived
 }
 
 // decimal has no exponent: miniredis's Lua reads none that is negative.
