@@ -9,13 +9,11 @@ import (
 const (
 	// batchSize is how much goes to Redis together at most. Its answers come together, too.
 	batchSize = 256
-	// atOnce is how many batches are under way: while Redis works on one, answers of the other are read.
-	atOnce = 2
-	// enough is how much must wait for a second batch to be worth it.
-	enough = 16
-	// gatherAtMost and gatherTime bound for how many, and how long, a batch waits.
-	gatherAtMost = 32
-	gatherTime   = 300 * time.Microsecond
+	// gatherAtLeast is how large a batch was that the next one waits for as many after; gatherAtMost and gatherTime bound
+	// for how many and for how long.
+	gatherAtLeast = 8
+	gatherAtMost  = 48
+	gatherTime    = 600 * time.Microsecond
 	// queueSize is how much may wait for its turn. More is refused: Redis is slower than it comes.
 	queueSize = 8192
 )
@@ -23,15 +21,16 @@ const (
 var errQueueFull = errors.New("too many commands wait for Redis")
 
 // batches send what many callers ask for together: what is asked while others are under way goes next, all in one.
-// Those who were just answered often ask again at once, so the next batch waits a moment for as many: large ones take
-// far less of everybody's time. A lone caller waits for nobody.
+// Those who were just answered often ask again at once, so after a large batch the next one waits a moment for as many:
+// the larger batches are, the less they take of everybody's time, and two at a time would be smaller ones. A lone caller
+// waits for nobody.
 type batches[T any] struct {
 	send func([]T) // and say each that it is done
 
 	mu       sync.Mutex
 	waiting  []T
-	running  int           // batches
-	gathered chan struct{} // closed when so many wait as are wanted; nil: nobody gathers
+	running  bool
+	gathered chan struct{} // closed when as many wait as are wanted; nil: nobody gathers
 	wanted   int
 }
 
@@ -46,8 +45,8 @@ func (b *batches[T]) add(one T) error {
 		close(b.gathered)
 		b.gathered = nil
 	}
-	if b.running == 0 || b.running < atOnce && len(b.waiting) >= enough {
-		b.running++
+	if !b.running {
+		b.running = true
 		go b.run()
 	}
 	return nil
@@ -59,38 +58,35 @@ func (b *batches[T]) run() {
 		b.mu.Lock()
 		batch := b.waiting[:min(len(b.waiting), batchSize)]
 		b.waiting = b.waiting[len(batch):]
-		if len(batch) == 0 {
-			b.running--
-		}
+		b.running = len(batch) > 0
 		b.mu.Unlock()
 		if len(batch) == 0 {
 			return
 		}
 		b.send(batch)
-		b.gather(min(len(batch), gatherAtMost))
+		if len(batch) >= gatherAtLeast {
+			b.gather(min(len(batch), gatherAtMost))
+		}
 	}
 }
 
 // gather waits until so many wait, but not for long.
 func (b *batches[T]) gather(many int) {
+	gathered := make(chan struct{})
 	b.mu.Lock()
-	if many < 2 || len(b.waiting) >= many || b.gathered != nil {
+	if len(b.waiting) >= many {
 		b.mu.Unlock()
 		return
 	}
-	gathered := make(chan struct{})
 	b.gathered, b.wanted = gathered, many
 	b.mu.Unlock()
 	timer := time.NewTimer(gatherTime)
 	defer timer.Stop()
 	select {
 	case <-gathered:
-		return
 	case <-timer.C:
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.gathered == gathered {
+		b.mu.Lock()
 		b.gathered = nil
+		b.mu.Unlock()
 	}
 }
