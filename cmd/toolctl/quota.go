@@ -49,7 +49,7 @@ func (c *cli) quotaUsage() *cobra.Command {
 
 func (c *cli) quotaOverride() *cobra.Command {
 	var limit int64
-	var until string
+	var until, reason string
 	var clear bool
 	command := &cobra.Command{
 		Use: "override USER QUOTA (--limit N [--until TIME] | --clear)", Short: "Set a user's own limit of a quota, or the quota's again",
@@ -68,7 +68,7 @@ func (c *cli) quotaOverride() *cobra.Command {
 				request.ExpireTime = timestamppb.New(end)
 			}
 			return call(c, command, func(ctx context.Context, conn *grpc.ClientConn) (*toolgrantv1.SetQuotaOverrideResponse, error) {
-				return toolgrantv1.NewQuotaServiceClient(conn).SetQuotaOverride(ctx, request)
+				return toolgrantv1.NewQuotaServiceClient(conn).SetQuotaOverride(because(ctx, reason), request)
 			}, func(w io.Writer, _ *toolgrantv1.SetQuotaOverrideResponse) {
 				if clear {
 					fmt.Fprintf(w, "%s has the limit of quota %s again\n", args[0], args[1])
@@ -85,6 +85,8 @@ func (c *cli) quotaOverride() *cobra.Command {
 	command.Flags().Int64Var(&limit, "limit", 0, "the user's limit")
 	command.Flags().StringVar(&until, "until", "", "when it ends: how long from now (72h), a day (2026-01-31) or a time (2026-01-31T12:00:00Z) (default: never)")
 	command.Flags().BoolVar(&clear, "clear", false, "the quota's own limit again")
+	command.Flags().StringVar(&reason, "reason", "", "why, for the audit log")
+	complete(command, "reason", cobra.NoFileCompletions)
 	command.MarkFlagsOneRequired("limit", "clear")
 	command.MarkFlagsMutuallyExclusive("limit", "clear")
 	command.MarkFlagsMutuallyExclusive("until", "clear")

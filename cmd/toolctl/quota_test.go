@@ -112,8 +112,11 @@ func TestOverridesAndResets(t *testing.T) {
 	same(t, o.states(t, "quota", "usage", "ann", "weather"), `
 weather weather.calls user calls 5 4 0 1 in … near its limit
 weather weather.tokens user tokens 1000 0 0 1000  never denies`)
-	if out := o.run(t, "", "quota", "override", "ann", "weather.calls", "--limit", "7", "--until", "48h"); !strings.Contains(out, " until 2") {
+	if out := o.run(t, "", "quota", "override", "ann", "weather.calls", "--limit", "7", "--until", "48h", "--reason", "she asked"); !strings.Contains(out, " until 2") {
 		t.Errorf("got %s", out)
+	}
+	if out := o.run(t, "", "audit"); !strings.Contains(out, "she asked") {
+		t.Errorf("the audit log does not know why:\n%s", out)
 	}
 	same(t, o.run(t, "", "quota", "override", "ann", "weather.calls", "--clear"), "ann has the limit of quota weather.calls again")
 	for range 2 {
