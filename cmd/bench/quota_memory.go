@@ -190,13 +190,13 @@ func memoryOf(ctx context.Context, client *redis.Client) (int64, error) {
 	return 0, errors.New("redis does not tell its used_memory")
 }
 
-// sampled is how many users' keys are looked at. All are alike.
-const sampled = 1000
+// sampledKeys is how many keys are looked at. All are alike.
+const sampledKeys = 1000
 
 // sample finds out what single keys take.
 func (r *memoryResult) sample(ctx context.Context, client *redis.Client, users int) error {
 	sums, counts := map[string]int64{}, map[string]int64{}
-	for range sampled {
+	for range sampledKeys {
 		key, err := client.RandomKey(ctx).Result()
 		if err != nil {
 			return err

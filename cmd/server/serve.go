@@ -20,6 +20,7 @@ import (
 	"github.com/toolgrant/toolgrant/internal/catalog"
 	"github.com/toolgrant/toolgrant/internal/config"
 	"github.com/toolgrant/toolgrant/internal/embedded"
+	"github.com/toolgrant/toolgrant/internal/finder"
 	"github.com/toolgrant/toolgrant/internal/grpcserver"
 	"github.com/toolgrant/toolgrant/internal/health"
 	"github.com/toolgrant/toolgrant/internal/postgres"
@@ -98,7 +99,11 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	board := health.NewBoard(health.Options{Shared: others.health, Logger: log,
 		Policy: defaults.Policies(func() *catalog.Snapshot { return memory.World().Catalog })})
 	answers := grpcserver.NewAnswers(uint64(c.CacheBytes) / 2)
-	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Gate: gate, Resets: store, History: history, Health: board, Calls: calls(c, others.memory(), outcomes, metrics),
+	finding := discoveryOptions(c)
+	if _, err := finding.Shelf.Of(ctx, memory.World(), ""); err != nil { // the first index takes longest
+		return err
+	}
+	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Discovery: finding, Gate: gate, Resets: store, History: history, Health: board, Calls: calls(c, others.memory(), outcomes, metrics),
 		Logger: log, CallTimeout: c.CallTimeout, Answers: answers, CheckpointInterval: c.CheckpointInterval, ApprovalTTL: c.ApprovalTTL,
 		ServerOptions: append(tracing.ServerOptions(), grpc.ChainUnaryInterceptor(metrics.CountUnary), grpc.ChainStreamInterceptor(metrics.CountStream)),
 		Answered:      metrics.Answered})
@@ -208,6 +213,12 @@ func calls(c *config.Config, memory *call.Memory, outcomes *call.Outcomes, metri
 	return grpcserver.CallOptions{Memory: memory, Outcomes: outcomes, Synonyms: synonyms, CacheBytes: uint64(c.CacheBytes) / 8,
 		Deployment: call.Deployment{Network: c.AllowNetwork, FilesystemRead: c.AllowFilesystemRead, FilesystemWrite: c.AllowFilesystemWrite},
 		Decided:    metrics.CallDecided, Reported: metrics.CallReported}
+}
+
+// discoveryOptions is how tools are found.
+func discoveryOptions(c *config.Config) grpcserver.DiscoveryOptions {
+	return grpcserver.DiscoveryOptions{Shelf: finder.NewShelf(c.Weights(), nil), Settings: finder.Settings{
+		JITThreshold: c.JITThreshold, TopKSystem: c.TopKSystem, TopKUser: c.TopKUser, FastPathThreshold: c.FastPathThreshold}}
 }
 
 // maxPruneInterval is how often old rows are deleted at least.

@@ -17,6 +17,8 @@ type Index struct {
 	// of many users that have one name are not looked through.
 	names    map[nameKey][]candidate
 	compiled []compiledTool // by number
+	// conditional are the tools that have preconditions or are for the models of certain providers only.
+	conditional []uint
 }
 
 type nameKey struct {
@@ -63,6 +65,9 @@ func Compile(tools *catalog.Snapshot, servers []catalog.MCPServer) *Index {
 		c.functions = functionsOf(t, tools.Type(uint(n)), schemas)
 		c.requires = compileRequirements(t)
 		c.fallback = x.chain(uint(n))
+		if len(c.requires) > 0 || len(t.Capability.ProviderConstraints) > 0 {
+			x.conditional = append(x.conditional, uint(n))
+		}
 		for i := range c.functions {
 			f := &c.functions[i]
 			x.add(nameKey{t.Owner, f.name}, candidate{uint(n), f, false})

@@ -127,3 +127,30 @@ func precondition(f *Facts, r *Request, c *candidate, a *Answer) bool {
 	a.instead(f, r, c, retry)
 	return false
 }
+
+// Unready is the set of tools that require something that is not there, whoever asks for them.
+func (f *Facts) Unready(r *Request) *catalog.Set {
+	unready := f.Index.tools.NewSet()
+	for _, n := range f.Index.conditional {
+		if !f.ready(r, n) {
+			unready.Set(n)
+		}
+	}
+	return unready
+}
+
+// PutAside tells whether a call of a tool would be refused now because it, or its server, fails.
+func (f *Facts) PutAside(number uint) bool {
+	subjects, n := f.subjects(number)
+	for _, s := range subjects[:n] {
+		if f.condition(s).State == Open {
+			return true
+		}
+	}
+	return false
+}
+
+// Harmless tells whether all functions of a tool are of LOW risk.
+func (x *Index) Harmless(number uint) bool {
+	return !slices.ContainsFunc(x.compiled[number].functions, func(f function) bool { return f.risk != catalog.RiskLow })
+}

@@ -6,12 +6,15 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
+	"github.com/toolgrant/toolgrant/internal/discovery"
 	"github.com/toolgrant/toolgrant/internal/redisurl"
 )
 
@@ -44,6 +47,13 @@ type Config struct {
 	SourceSynonyms        List          `name:"source_synonyms" default:"builtin,local,internal" usage:"what models call a tool's source when they mean none in particular, besides native; separated by commas"`
 	CallOutcomesRetention time.Duration `name:"call_outcomes_retention" default:"2160h" usage:"how long it is kept how calls went"`
 
+	JITThreshold      int     `name:"jit_threshold" default:"15" usage:"so many tools are told to a model without a choice: searches return them all, queries narrow nothing"`
+	TopKSystem        int     `name:"top_k_system" default:"3" usage:"how many shared tools a query of ResolveTools keeps of a larger set"`
+	TopKUser          int     `name:"top_k_user" default:"5" usage:"how many of the user's private tools it keeps"`
+	ScoreThreshold    float64 `name:"score_threshold" default:"0.3" usage:"the confidence, from 0 to 1, below which a tool is said not to fit"`
+	DiscoveryWeights  Numbers `name:"discovery_weights" usage:"weights of the ranking of tools that are not to be the defaults, such as learned.back_off=6,tool.risk_high=0.1"`
+	FastPathThreshold float64 `name:"fast_path_threshold" default:"0.8" usage:"the confidence from which a tool may be called at once for a task that it declares"`
+
 	sources map[string]string // by name: where the value comes from, unless it is the default
 }
 
@@ -64,6 +74,12 @@ func (c *Config) Validate() error {
 		c.rule("health_probe_lease", between(time.Second, 24*time.Hour, c.HealthProbeLease)),
 		c.rule("approval_ttl", atLeast(time.Second, c.ApprovalTTL)),
 		c.rule("call_outcomes_retention", atLeast(time.Hour, c.CallOutcomesRetention)),
+		c.rule("jit_threshold", number(0, 10_000, c.JITThreshold)),
+		c.rule("top_k_system", number(0, 100, c.TopKSystem)),
+		c.rule("top_k_user", number(0, 100, c.TopKUser)),
+		c.rule("score_threshold", share(c.ScoreThreshold)),
+		c.rule("fast_path_threshold", share(c.FastPathThreshold)),
+		c.rule("discovery_weights", weights(c.DiscoveryWeights)),
 		c.rule("checkpoint_interval", atLeast(100*time.Millisecond, c.CheckpointInterval)),
 		c.rule("quota_timeout", between(time.Millisecond, 10*time.Second, c.QuotaTimeout)),
 	)
@@ -137,6 +153,45 @@ func between(least, most, d time.Duration) error {
 func number(least, most, n int) error {
 	if n < least || n > most {
 		return fmt.Errorf("must be %d to %d, not %d", least, most, n)
+	}
+	return nil
+}
+
+// Weights are those of the ranking: the defaults, and what is set.
+func (c *Config) Weights() discovery.Weights {
+	w := discovery.DefaultWeights()
+	w.Confidence.Threshold = c.ScoreThreshold
+	for _, one := range w.All() {
+		if value, ok := c.DiscoveryWeights[one.Name]; ok {
+			one.Set(value)
+		}
+	}
+	return w
+}
+
+func weights(set Numbers) error {
+	w := discovery.DefaultWeights()
+	known := map[string]bool{}
+	for _, one := range w.All() {
+		known[one.Name] = true
+		if value, ok := set[one.Name]; ok {
+			one.Set(value)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		if !known[name] {
+			return fmt.Errorf("there is no weight %q", name)
+		}
+		if name == "confidence.threshold" {
+			return errors.New("confidence.threshold: set score_threshold instead")
+		}
+	}
+	return w.Validate()
+}
+
+func share(x float64) error {
+	if !(x >= 0 && x <= 1) { // NaN is not
+		return fmt.Errorf("must be 0 to 1, not %v", x)
 	}
 	return nil
 }

@@ -73,6 +73,8 @@ func (c *Config) settings(flags *pflag.FlagSet) []setting {
 			flags.DurationVar(field, flagName, 0, usage)
 		case *int:
 			flags.IntVar(field, flagName, 0, usage)
+		case *float64:
+			flags.Float64Var(field, flagName, 0, usage)
 		case *bool:
 			flags.BoolVar(field, flagName, false, usage)
 		case pflag.Value:
@@ -119,7 +121,7 @@ func (c *Config) load(settings []setting, path string) error {
 }
 
 // kinds words what values must be, by the type of their flags.
-var kinds = map[string]string{"duration": "a duration, such as 10s", "bool": "true or false", "int": "a whole number", "bytes": "a number of bytes, such as 256MiB",
+var kinds = map[string]string{"duration": "a duration, such as 10s", "bool": "true or false", "int": "a whole number", "float64": "a number", "numbers": "name=number, separated by commas", "bytes": "a number of bytes, such as 256MiB",
 	"list": "names of letters, digits, _ and -, separated by commas"}
 
 // strongest is the value of the strongest source that has one. An empty variable is as good as none.

@@ -16,6 +16,15 @@ const (
 	ActionDisable Action = "DISABLE"
 )
 
+// Actor is who asked for an entry; empty: it was not told.
+type Actor string
+
+// The actors.
+const (
+	ActorModel  Actor = "MODEL"
+	ActorPerson Actor = "PERSON"
+)
+
 // Entry is an entry of a chat's log, about a tool or about an avatar.
 type Entry struct {
 	Sequence int32 // 1, 2, 3 ... within the chat, tools and avatars together
@@ -24,6 +33,7 @@ type Entry struct {
 	Action   Action
 	TTLTurns int32 // of a tool's ENABLE: live in turns Turn to Turn+TTLTurns-1; 0: for good
 	Turn     int32 // the turn it was written in
+	Actor    Actor // of a tool: who asked for it
 }
 
 // State is a chat's log, folded. Its size depends on how many tools and avatars the chat ever touched, not
@@ -128,6 +138,7 @@ type LogEntry struct {
 type Request struct {
 	ID          string
 	Fingerprint []byte // of its content: another content under the same id is refused
+	Answer      []byte // what it is answered besides its entries, encoded, to be kept with it; nil: nothing
 }
 
 // Result is what a request to write to a chat did.
@@ -135,4 +146,5 @@ type Result struct {
 	Chat     Chat
 	Entries  []LogEntry
 	Revision string
+	Answer   []byte // that of the request when it was first made
 }

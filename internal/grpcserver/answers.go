@@ -104,14 +104,15 @@ func (a *Answers) make(ctx context.Context, f *replica.Facts, q *effective.Quest
 	_, encoding := span.Start(ctx, "encode")
 	made := &answer{basis: newBasis(f, q)}
 	var err error
-	if made.body, err = a.encode(f, resolved, view); err == nil && view == toolgrantv1.ToolView_TOOL_VIEW_FULL {
+	if made.body, err = a.encode(f, resolved, resolved, view); err == nil && view == toolgrantv1.ToolView_TOOL_VIEW_FULL {
 		made.limited, err = limitedTools(f.World, resolved.Effective, made.body)
 	}
 	encoding.End(err)
 	return made, err
 }
 
-func (a *Answers) encode(f *replica.Facts, resolved *effective.Answer, view toolgrantv1.ToolView) ([]byte, error) {
+// encode encodes an answer that gives the tools of one, and withholds those of another: all that is not effective.
+func (a *Answers) encode(f *replica.Facts, given, resolved *effective.Answer, view toolgrantv1.ToolView) ([]byte, error) {
 	tools := a.tools.Load()
 	if tools == nil || tools.world != f.World {
 		tools = newEncodedTools(f.World)
@@ -119,7 +120,7 @@ func (a *Answers) encode(f *replica.Facts, resolved *effective.Answer, view tool
 	}
 	scratch := scratches.Get().(*[]byte)
 	defer scratches.Put(scratch)
-	body, err := tools.appendTools((*scratch)[:0], resolved, view)
+	body, err := tools.appendTools((*scratch)[:0], given, view)
 	if err != nil {
 		return nil, err
 	}

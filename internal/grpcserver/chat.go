@@ -52,7 +52,8 @@ func (s *chatServer) SetChatTools(ctx context.Context, r *toolgrantv1.SetChatToo
 	}
 	var entries []enable.Entry
 	for _, c := range r.GetChanges() {
-		entries = append(entries, enable.Entry{Tool: id.Tool(c.GetToolId()), Action: actionFromProto(c.GetAction()), TTLTurns: c.GetTtlTurns()})
+		entries = append(entries, enable.Entry{Tool: id.Tool(c.GetToolId()), Action: actionFromProto(c.GetAction()), TTLTurns: c.GetTtlTurns(),
+			Actor: actorFromProto(r.GetActor())})
 	}
 	result, err := s.store.ChangeChat(ctx, id.Chat(r.GetChatId()), r.Turn, req, func(chat *enable.Chat, world *effective.World) ([]enable.Entry, error) {
 		if err := chat.Ended(); err != nil {
@@ -171,9 +172,22 @@ func entriesToProto(entries []enable.LogEntry) []*toolgrantv1.ChatLogEntry {
 		if e.TTLTurns > 0 {
 			p.TtlTurns = &e.TTLTurns
 		}
+		if e.Actor != "" {
+			p.Actor = toolgrantv1.ChatActor(toolgrantv1.ChatActor_value["CHAT_ACTOR_"+string(e.Actor)])
+		}
 		list = append(list, p)
 	}
 	return list
+}
+
+func actorFromProto(a toolgrantv1.ChatActor) enable.Actor {
+	switch a {
+	case toolgrantv1.ChatActor_CHAT_ACTOR_MODEL:
+		return enable.ActorModel
+	case toolgrantv1.ChatActor_CHAT_ACTOR_PERSON:
+		return enable.ActorPerson
+	}
+	return ""
 }
 
 func actionFromProto(a toolgrantv1.ChatAction) enable.Action {

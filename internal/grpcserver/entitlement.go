@@ -24,6 +24,7 @@ type entitlementServer struct {
 	replica    *replica.Replica
 	gate       *quota.Gate
 	answers    *Answers
+	finds      *discoverer
 	answered   func(bytes int, held bool)
 	watching   *semaphore.Weighted // how many watchers make their answers at a time
 	checkpoint time.Duration
@@ -90,7 +91,11 @@ func (s *entitlementServer) resolveTools(ctx context.Context, r *toolgrantv1.Res
 		}
 		var made *answer
 		held := false
-		if r.GetConsistency().GetFullyConsistent() {
+		if narrowed, err := s.narrow(ctx, &facts, &asked, r); err != nil {
+			return nil, err
+		} else if narrowed != nil {
+			made = narrowed
+		} else if r.GetConsistency().GetFullyConsistent() {
 			// Its facts are of this call only, so nobody could use the answer again.
 			made, err = s.answers.make(ctx, &facts, &asked, r.GetView())
 		} else {

@@ -11,7 +11,7 @@ import (
 func plain(request any) bool {
 	switch r := request.(type) {
 	case *toolgrantv1.ResolveToolsRequest:
-		return plainQuestion(r) && plainView(r.GetView()) && r.GetTurn() >= 0
+		return plainQuestion(r) && plainView(r.GetView()) && r.GetTurn() >= 0 && r.GetQuery() == ""
 	case *toolgrantv1.CheckToolRequest:
 		return plainQuestion(r) && id.Valid(r.GetToolId()) && r.GetTurn() >= 0
 	case *toolgrantv1.ConsumeQuotaRequest:

@@ -18,8 +18,10 @@ import (
 	"github.com/toolgrant/toolgrant/internal/admin"
 	"github.com/toolgrant/toolgrant/internal/audit"
 	"github.com/toolgrant/toolgrant/internal/availability"
+	"github.com/toolgrant/toolgrant/internal/discovery"
 	"github.com/toolgrant/toolgrant/internal/effective"
 	"github.com/toolgrant/toolgrant/internal/enable"
+	"github.com/toolgrant/toolgrant/internal/finder"
 	"github.com/toolgrant/toolgrant/internal/health"
 	"github.com/toolgrant/toolgrant/internal/id"
 	"github.com/toolgrant/toolgrant/internal/quota"
@@ -79,6 +81,8 @@ type Options struct {
 	Health *health.Board
 	// Calls is what CallService needs besides.
 	Calls CallOptions
+	// Discovery is what DiscoveryService needs besides.
+	Discovery DiscoveryOptions
 	// Answers is the cache of encoded answers.
 	Answers *Answers
 	// CheckpointInterval is how often a stream on which nothing happens says so.
@@ -120,7 +124,15 @@ func New(o Options) *grpc.Server {
 		grpc.ChainUnaryInterceptor(limit(o.CallTimeout), translateErrors(o.Logger), validate(validator)),
 		grpc.ChainStreamInterceptor(translateStreamErrors(o.Logger), validateStream(validator)),
 	)...)
-	s.RegisterService(entitlementDesc(), &entitlementServer{store: o.Store, replica: o.Replica, gate: o.Gate, answers: o.Answers, answered: o.Answered,
+	if o.Discovery.Shelf == nil {
+		o.Discovery.Shelf = finder.NewShelf(discovery.DefaultWeights(), nil)
+	}
+	if o.Discovery.Settings == (finder.Settings{}) {
+		o.Discovery.Settings = finder.DefaultSettings()
+	}
+	conversations := newConversations(o.Calls.CacheBytes)
+	finds := &discoverer{DiscoveryOptions: o.Discovery, conversations: conversations, deployment: o.Calls.Deployment, board: o.Health}
+	s.RegisterService(entitlementDesc(), &entitlementServer{store: o.Store, replica: o.Replica, gate: o.Gate, answers: o.Answers, finds: finds, answered: o.Answered,
 		watching: semaphore.NewWeighted(int64(runtime.GOMAXPROCS(0))), checkpoint: o.CheckpointInterval, now: o.Now})
 	toolgrantv1.RegisterChatServiceServer(s, &chatServer{store: o.Store})
 	b := &backend{store: o.Store, validator: validator}
@@ -135,8 +147,9 @@ func New(o Options) *grpc.Server {
 		o.Calls.Health = o.Health
 	}
 	toolgrantv1.RegisterCallServiceServer(s, &callServer{healthServer: healthServer{board: o.Health}, CallOptions: o.Calls, store: o.Store,
-		advance: o.Store.AdvanceTurn, replica: o.Replica, gate: o.Gate, history: o.History, conversations: newConversations(o.Calls.CacheBytes),
+		advance: o.Store.AdvanceTurn, replica: o.Replica, gate: o.Gate, history: o.History, conversations: conversations,
 		refusals: newRefusals(o.Store), approvalTTL: o.ApprovalTTL, now: o.Now})
+	toolgrantv1.RegisterDiscoveryServiceServer(s, &discoveryServer{discoverer: finds, store: o.Store, replica: o.Replica, now: o.Now})
 	return s
 }
 

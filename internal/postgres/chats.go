@@ -143,6 +143,10 @@ func (s *Store) saveChat(ctx context.Context, tx pgx.Tx, before enable.Chat, ent
 		if e.TTLTurns > 0 {
 			row.TtlTurns = &e.TTLTurns
 		}
+		if e.Actor != "" {
+			actor := string(e.Actor)
+			row.Actor = &actor
+		}
 		tools = append(tools, row)
 	}
 	if _, err := s.queries.AddToolEntries(ctx, tx, tools); err != nil {
@@ -168,13 +172,13 @@ func (s *Store) saveChat(ctx context.Context, tx pgx.Tx, before enable.Chat, ent
 	}
 	if err := s.queries.AddChatRequest(ctx, tx, db.AddChatRequestParams{ChatID: string(after.ID), RequestID: request.ID,
 		Fingerprint: request.Fingerprint, FirstSequenceNumber: before.EntryCount + 1, LastSequenceNumber: after.EntryCount,
-		Revision: r.String(), CreateTime: now}); err != nil {
+		Revision: r.String(), CreateTime: now, Answer: request.Answer}); err != nil {
 		return err
 	}
 	for _, e := range numbered {
 		result.Entries = append(result.Entries, enable.LogEntry{Entry: e, RequestID: request.ID, CreateTime: now})
 	}
-	result.Chat, result.Revision = after, r.String()
+	result.Chat, result.Revision, result.Answer = after, r.String(), request.Answer
 	return nil
 }
 
@@ -220,7 +224,7 @@ func (s *Store) repeat(ctx context.Context, tx pgx.Tx, chat enable.Chat, request
 	if err != nil {
 		return false, err
 	}
-	*result = enable.Result{Chat: chat, Entries: entriesFromRows(entries), Revision: first.Revision}
+	*result = enable.Result{Chat: chat, Entries: entriesFromRows(entries), Revision: first.Revision, Answer: first.Answer}
 	return true, nil
 }
 
@@ -280,7 +284,7 @@ func entriesFromRows(rows []db.ListChatLogRow) []enable.LogEntry {
 	for _, row := range rows {
 		e := enable.LogEntry{RequestID: row.RequestID, CreateTime: row.CreateTime, Entry: enable.Entry{
 			Sequence: row.SequenceNumber, Tool: id.Tool(row.ToolID), Avatar: id.Avatar(row.AvatarID),
-			Action: enable.Action(row.Action), Turn: row.Turn}}
+			Action: enable.Action(row.Action), Turn: row.Turn, Actor: enable.Actor(row.Actor)}}
 		if row.TtlTurns != nil {
 			e.TTLTurns = *row.TtlTurns
 		}

@@ -17,12 +17,12 @@ WHERE chat_id = @chat_id;
 SELECT * FROM chat_requests WHERE chat_id = @chat_id AND request_id = @request_id;
 
 -- name: AddChatRequest :exec
-INSERT INTO chat_requests (chat_id, request_id, fingerprint, first_sequence_number, last_sequence_number, revision, create_time)
-VALUES (@chat_id, @request_id, @fingerprint, @first_sequence_number, @last_sequence_number, @revision, @create_time);
+INSERT INTO chat_requests (chat_id, request_id, fingerprint, first_sequence_number, last_sequence_number, revision, create_time, answer)
+VALUES (@chat_id, @request_id, @fingerprint, @first_sequence_number, @last_sequence_number, @revision, @create_time, @answer);
 
 -- name: AddToolEntries :copyfrom
-INSERT INTO chat_tool_log (chat_id, sequence_number, tool_id, action, ttl_turns, turn, request_id, create_time)
-VALUES (@chat_id, @sequence_number, @tool_id, @action, @ttl_turns, @turn, @request_id, @create_time);
+INSERT INTO chat_tool_log (chat_id, sequence_number, tool_id, action, ttl_turns, turn, request_id, create_time, actor)
+VALUES (@chat_id, @sequence_number, @tool_id, @action, @ttl_turns, @turn, @request_id, @create_time, @actor);
 
 -- name: AddAvatarEntries :copyfrom
 INSERT INTO chat_avatar_log (chat_id, sequence_number, avatar_id, action, turn, request_id, create_time)
@@ -30,9 +30,9 @@ VALUES (@chat_id, @sequence_number, @avatar_id, @action, @turn, @request_id, @cr
 
 -- ListChatLog returns both logs as one, from one sequence number to another, both included.
 -- name: ListChatLog :many
-SELECT sequence_number, tool_id, '' AS avatar_id, action, ttl_turns, turn, request_id, create_time
+SELECT sequence_number, tool_id, '' AS avatar_id, action, ttl_turns, turn, request_id, create_time, coalesce(actor, '') AS actor
 FROM chat_tool_log t WHERE t.chat_id = @chat_id AND t.sequence_number BETWEEN @first AND @last
 UNION ALL
-SELECT sequence_number, '' AS tool_id, avatar_id, action, NULL::integer AS ttl_turns, turn, request_id, create_time
+SELECT sequence_number, '' AS tool_id, avatar_id, action, NULL::integer AS ttl_turns, turn, request_id, create_time, '' AS actor
 FROM chat_avatar_log a WHERE a.chat_id = @chat_id AND a.sequence_number BETWEEN @first AND @last
 ORDER BY sequence_number;

@@ -78,6 +78,59 @@ func (ChatAction) EnumDescriptor() ([]byte, []int) {
 	return file_toolgrant_v1_chat_proto_rawDescGZIP(), []int{0}
 }
 
+// Who asked for an entry of a chat's log.
+type ChatActor int32
+
+const (
+	// It was not told.
+	ChatActor_CHAT_ACTOR_UNSPECIFIED ChatActor = 0
+	// The model.
+	ChatActor_CHAT_ACTOR_MODEL ChatActor = 1
+	// A person.
+	ChatActor_CHAT_ACTOR_PERSON ChatActor = 2
+)
+
+// Enum value maps for ChatActor.
+var (
+	ChatActor_name = map[int32]string{
+		0: "CHAT_ACTOR_UNSPECIFIED",
+		1: "CHAT_ACTOR_MODEL",
+		2: "CHAT_ACTOR_PERSON",
+	}
+	ChatActor_value = map[string]int32{
+		"CHAT_ACTOR_UNSPECIFIED": 0,
+		"CHAT_ACTOR_MODEL":       1,
+		"CHAT_ACTOR_PERSON":      2,
+	}
+)
+
+func (x ChatActor) Enum() *ChatActor {
+	p := new(ChatActor)
+	*p = x
+	return p
+}
+
+func (x ChatActor) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ChatActor) Descriptor() protoreflect.EnumDescriptor {
+	return file_toolgrant_v1_chat_proto_enumTypes[1].Descriptor()
+}
+
+func (ChatActor) Type() protoreflect.EnumType {
+	return &file_toolgrant_v1_chat_proto_enumTypes[1]
+}
+
+func (x ChatActor) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ChatActor.Descriptor instead.
+func (ChatActor) EnumDescriptor() ([]byte, []int) {
+	return file_toolgrant_v1_chat_proto_rawDescGZIP(), []int{1}
+}
+
 // A conversation.
 type Chat struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -319,7 +372,9 @@ type ChatLogEntry struct {
 	// The request that wrote it.
 	RequestId string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// When it was written.
-	CreateTime    *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// Of a tool: who asked for it. UNSPECIFIED: it was not told, or it is from before it could be.
+	Actor         ChatActor `protobuf:"varint,9,opt,name=actor,proto3,enum=toolgrant.v1.ChatActor" json:"actor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -421,6 +476,13 @@ func (x *ChatLogEntry) GetCreateTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *ChatLogEntry) GetActor() ChatActor {
+	if x != nil {
+		return x.Actor
+	}
+	return ChatActor_CHAT_ACTOR_UNSPECIFIED
+}
+
 type isChatLogEntry_Subject interface {
 	isChatLogEntry_Subject()
 }
@@ -468,7 +530,7 @@ const file_toolgrant_v1_chat_proto_rawDesc = "" +
 	"\tavatar_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\bavatarId\x12<\n" +
 	"\x06action\x18\x02 \x01(\x0e2\x18.toolgrant.v1.ChatActionB\n" +
-	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\x06action\"\xce\x02\n" +
+	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\x06action\"\xfd\x02\n" +
 	"\fChatLogEntry\x12'\n" +
 	"\x0fsequence_number\x18\x01 \x01(\x05R\x0esequenceNumber\x12\x19\n" +
 	"\atool_id\x18\x02 \x01(\tH\x00R\x06toolId\x12\x1d\n" +
@@ -479,7 +541,8 @@ const file_toolgrant_v1_chat_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\a \x01(\tR\trequestId\x12;\n" +
 	"\vcreate_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"createTimeB\t\n" +
+	"createTime\x12-\n" +
+	"\x05actor\x18\t \x01(\x0e2\x17.toolgrant.v1.ChatActorR\x05actorB\t\n" +
 	"\asubjectB\f\n" +
 	"\n" +
 	"_ttl_turns*Z\n" +
@@ -487,7 +550,11 @@ const file_toolgrant_v1_chat_proto_rawDesc = "" +
 	"ChatAction\x12\x1b\n" +
 	"\x17CHAT_ACTION_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12CHAT_ACTION_ENABLE\x10\x01\x12\x17\n" +
-	"\x13CHAT_ACTION_DISABLE\x10\x02B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
+	"\x13CHAT_ACTION_DISABLE\x10\x02*T\n" +
+	"\tChatActor\x12\x1a\n" +
+	"\x16CHAT_ACTOR_UNSPECIFIED\x10\x00\x12\x14\n" +
+	"\x10CHAT_ACTOR_MODEL\x10\x01\x12\x15\n" +
+	"\x11CHAT_ACTOR_PERSON\x10\x02B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 
 var (
 	file_toolgrant_v1_chat_proto_rawDescOnce sync.Once
@@ -501,28 +568,30 @@ func file_toolgrant_v1_chat_proto_rawDescGZIP() []byte {
 	return file_toolgrant_v1_chat_proto_rawDescData
 }
 
-var file_toolgrant_v1_chat_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_toolgrant_v1_chat_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
 var file_toolgrant_v1_chat_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_toolgrant_v1_chat_proto_goTypes = []any{
 	(ChatAction)(0),               // 0: toolgrant.v1.ChatAction
-	(*Chat)(nil),                  // 1: toolgrant.v1.Chat
-	(*ToolChange)(nil),            // 2: toolgrant.v1.ToolChange
-	(*AvatarChange)(nil),          // 3: toolgrant.v1.AvatarChange
-	(*ChatLogEntry)(nil),          // 4: toolgrant.v1.ChatLogEntry
-	(*timestamppb.Timestamp)(nil), // 5: google.protobuf.Timestamp
+	(ChatActor)(0),                // 1: toolgrant.v1.ChatActor
+	(*Chat)(nil),                  // 2: toolgrant.v1.Chat
+	(*ToolChange)(nil),            // 3: toolgrant.v1.ToolChange
+	(*AvatarChange)(nil),          // 4: toolgrant.v1.AvatarChange
+	(*ChatLogEntry)(nil),          // 5: toolgrant.v1.ChatLogEntry
+	(*timestamppb.Timestamp)(nil), // 6: google.protobuf.Timestamp
 }
 var file_toolgrant_v1_chat_proto_depIdxs = []int32{
-	5, // 0: toolgrant.v1.Chat.create_time:type_name -> google.protobuf.Timestamp
-	5, // 1: toolgrant.v1.Chat.end_time:type_name -> google.protobuf.Timestamp
+	6, // 0: toolgrant.v1.Chat.create_time:type_name -> google.protobuf.Timestamp
+	6, // 1: toolgrant.v1.Chat.end_time:type_name -> google.protobuf.Timestamp
 	0, // 2: toolgrant.v1.ToolChange.action:type_name -> toolgrant.v1.ChatAction
 	0, // 3: toolgrant.v1.AvatarChange.action:type_name -> toolgrant.v1.ChatAction
 	0, // 4: toolgrant.v1.ChatLogEntry.action:type_name -> toolgrant.v1.ChatAction
-	5, // 5: toolgrant.v1.ChatLogEntry.create_time:type_name -> google.protobuf.Timestamp
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	6, // 5: toolgrant.v1.ChatLogEntry.create_time:type_name -> google.protobuf.Timestamp
+	1, // 6: toolgrant.v1.ChatLogEntry.actor:type_name -> toolgrant.v1.ChatActor
+	7, // [7:7] is the sub-list for method output_type
+	7, // [7:7] is the sub-list for method input_type
+	7, // [7:7] is the sub-list for extension type_name
+	7, // [7:7] is the sub-list for extension extendee
+	0, // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_toolgrant_v1_chat_proto_init() }
@@ -541,7 +610,7 @@ func file_toolgrant_v1_chat_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_toolgrant_v1_chat_proto_rawDesc), len(file_toolgrant_v1_chat_proto_rawDesc)),
-			NumEnums:      1,
+			NumEnums:      2,
 			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   0,

@@ -281,7 +281,9 @@ type SetChatToolsRequest struct {
 	// The turn it is written in. Unset: the chat's highest known turn.
 	Turn *int32 `protobuf:"varint,3,opt,name=turn,proto3,oneof" json:"turn,omitempty"`
 	// Written in this order. A tool named twice ends as the last change says.
-	Changes       []*ToolChange `protobuf:"bytes,4,rep,name=changes,proto3" json:"changes,omitempty"`
+	Changes []*ToolChange `protobuf:"bytes,4,rep,name=changes,proto3" json:"changes,omitempty"`
+	// Who asks for the changes. Default: it is not told.
+	Actor         ChatActor `protobuf:"varint,5,opt,name=actor,proto3,enum=toolgrant.v1.ChatActor" json:"actor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -342,6 +344,13 @@ func (x *SetChatToolsRequest) GetChanges() []*ToolChange {
 		return x.Changes
 	}
 	return nil
+}
+
+func (x *SetChatToolsRequest) GetActor() ChatActor {
+	if x != nil {
+		return x.Actor
+	}
+	return ChatActor_CHAT_ACTOR_UNSPECIFIED
 }
 
 // See the RPC.
@@ -798,7 +807,7 @@ const file_toolgrant_v1_chat_service_proto_rawDesc = "" +
 	"\vconsistency\x18\x02 \x01(\v2\x19.toolgrant.v1.ConsistencyR\vconsistency\"U\n" +
 	"\x0fGetChatResponse\x12&\n" +
 	"\x04chat\x18\x01 \x01(\v2\x12.toolgrant.v1.ChatR\x04chat\x12\x1a\n" +
-	"\brevision\x18\x02 \x01(\tR\brevision\"\xd1\x01\n" +
+	"\brevision\x18\x02 \x01(\tR\brevision\"\x8a\x02\n" +
 	"\x13SetChatToolsRequest\x12#\n" +
 	"\achat_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\x06chatId\x12)\n" +
@@ -806,7 +815,8 @@ const file_toolgrant_v1_chat_service_proto_rawDesc = "" +
 	"request_id\x18\x02 \x01(\tB\n" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\trequestId\x12 \n" +
 	"\x04turn\x18\x03 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00H\x00R\x04turn\x88\x01\x01\x12?\n" +
-	"\achanges\x18\x04 \x03(\v2\x18.toolgrant.v1.ToolChangeB\v\xbaH\b\x92\x01\x05\b\x01\x10\xe8\aR\achangesB\a\n" +
+	"\achanges\x18\x04 \x03(\v2\x18.toolgrant.v1.ToolChangeB\v\xbaH\b\x92\x01\x05\b\x01\x10\xe8\aR\achanges\x127\n" +
+	"\x05actor\x18\x05 \x01(\x0e2\x17.toolgrant.v1.ChatActorB\b\xbaH\x05\x82\x01\x02\x10\x01R\x05actorB\a\n" +
 	"\x05_turn\"h\n" +
 	"\x14SetChatToolsResponse\x124\n" +
 	"\aentries\x18\x01 \x03(\v2\x1a.toolgrant.v1.ChatLogEntryR\aentries\x12\x1a\n" +
@@ -884,7 +894,8 @@ var file_toolgrant_v1_chat_service_proto_goTypes = []any{
 	(*ChatLogEntry)(nil),           // 14: toolgrant.v1.ChatLogEntry
 	(*Consistency)(nil),            // 15: toolgrant.v1.Consistency
 	(*ToolChange)(nil),             // 16: toolgrant.v1.ToolChange
-	(*AvatarChange)(nil),           // 17: toolgrant.v1.AvatarChange
+	(ChatActor)(0),                 // 17: toolgrant.v1.ChatActor
+	(*AvatarChange)(nil),           // 18: toolgrant.v1.AvatarChange
 }
 var file_toolgrant_v1_chat_service_proto_depIdxs = []int32{
 	12, // 0: toolgrant.v1.CreateChatRequest.surface:type_name -> toolgrant.v1.Surface
@@ -893,29 +904,30 @@ var file_toolgrant_v1_chat_service_proto_depIdxs = []int32{
 	15, // 3: toolgrant.v1.GetChatRequest.consistency:type_name -> toolgrant.v1.Consistency
 	13, // 4: toolgrant.v1.GetChatResponse.chat:type_name -> toolgrant.v1.Chat
 	16, // 5: toolgrant.v1.SetChatToolsRequest.changes:type_name -> toolgrant.v1.ToolChange
-	14, // 6: toolgrant.v1.SetChatToolsResponse.entries:type_name -> toolgrant.v1.ChatLogEntry
-	17, // 7: toolgrant.v1.SetChatAvatarsRequest.changes:type_name -> toolgrant.v1.AvatarChange
-	14, // 8: toolgrant.v1.SetChatAvatarsResponse.entries:type_name -> toolgrant.v1.ChatLogEntry
-	15, // 9: toolgrant.v1.ListChatLogRequest.consistency:type_name -> toolgrant.v1.Consistency
-	14, // 10: toolgrant.v1.ListChatLogResponse.entries:type_name -> toolgrant.v1.ChatLogEntry
-	13, // 11: toolgrant.v1.EndChatResponse.chat:type_name -> toolgrant.v1.Chat
-	0,  // 12: toolgrant.v1.ChatService.CreateChat:input_type -> toolgrant.v1.CreateChatRequest
-	2,  // 13: toolgrant.v1.ChatService.GetChat:input_type -> toolgrant.v1.GetChatRequest
-	4,  // 14: toolgrant.v1.ChatService.SetChatTools:input_type -> toolgrant.v1.SetChatToolsRequest
-	6,  // 15: toolgrant.v1.ChatService.SetChatAvatars:input_type -> toolgrant.v1.SetChatAvatarsRequest
-	8,  // 16: toolgrant.v1.ChatService.ListChatLog:input_type -> toolgrant.v1.ListChatLogRequest
-	10, // 17: toolgrant.v1.ChatService.EndChat:input_type -> toolgrant.v1.EndChatRequest
-	1,  // 18: toolgrant.v1.ChatService.CreateChat:output_type -> toolgrant.v1.CreateChatResponse
-	3,  // 19: toolgrant.v1.ChatService.GetChat:output_type -> toolgrant.v1.GetChatResponse
-	5,  // 20: toolgrant.v1.ChatService.SetChatTools:output_type -> toolgrant.v1.SetChatToolsResponse
-	7,  // 21: toolgrant.v1.ChatService.SetChatAvatars:output_type -> toolgrant.v1.SetChatAvatarsResponse
-	9,  // 22: toolgrant.v1.ChatService.ListChatLog:output_type -> toolgrant.v1.ListChatLogResponse
-	11, // 23: toolgrant.v1.ChatService.EndChat:output_type -> toolgrant.v1.EndChatResponse
-	18, // [18:24] is the sub-list for method output_type
-	12, // [12:18] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	17, // 6: toolgrant.v1.SetChatToolsRequest.actor:type_name -> toolgrant.v1.ChatActor
+	14, // 7: toolgrant.v1.SetChatToolsResponse.entries:type_name -> toolgrant.v1.ChatLogEntry
+	18, // 8: toolgrant.v1.SetChatAvatarsRequest.changes:type_name -> toolgrant.v1.AvatarChange
+	14, // 9: toolgrant.v1.SetChatAvatarsResponse.entries:type_name -> toolgrant.v1.ChatLogEntry
+	15, // 10: toolgrant.v1.ListChatLogRequest.consistency:type_name -> toolgrant.v1.Consistency
+	14, // 11: toolgrant.v1.ListChatLogResponse.entries:type_name -> toolgrant.v1.ChatLogEntry
+	13, // 12: toolgrant.v1.EndChatResponse.chat:type_name -> toolgrant.v1.Chat
+	0,  // 13: toolgrant.v1.ChatService.CreateChat:input_type -> toolgrant.v1.CreateChatRequest
+	2,  // 14: toolgrant.v1.ChatService.GetChat:input_type -> toolgrant.v1.GetChatRequest
+	4,  // 15: toolgrant.v1.ChatService.SetChatTools:input_type -> toolgrant.v1.SetChatToolsRequest
+	6,  // 16: toolgrant.v1.ChatService.SetChatAvatars:input_type -> toolgrant.v1.SetChatAvatarsRequest
+	8,  // 17: toolgrant.v1.ChatService.ListChatLog:input_type -> toolgrant.v1.ListChatLogRequest
+	10, // 18: toolgrant.v1.ChatService.EndChat:input_type -> toolgrant.v1.EndChatRequest
+	1,  // 19: toolgrant.v1.ChatService.CreateChat:output_type -> toolgrant.v1.CreateChatResponse
+	3,  // 20: toolgrant.v1.ChatService.GetChat:output_type -> toolgrant.v1.GetChatResponse
+	5,  // 21: toolgrant.v1.ChatService.SetChatTools:output_type -> toolgrant.v1.SetChatToolsResponse
+	7,  // 22: toolgrant.v1.ChatService.SetChatAvatars:output_type -> toolgrant.v1.SetChatAvatarsResponse
+	9,  // 23: toolgrant.v1.ChatService.ListChatLog:output_type -> toolgrant.v1.ListChatLogResponse
+	11, // 24: toolgrant.v1.ChatService.EndChat:output_type -> toolgrant.v1.EndChatResponse
+	19, // [19:25] is the sub-list for method output_type
+	13, // [13:19] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_toolgrant_v1_chat_service_proto_init() }

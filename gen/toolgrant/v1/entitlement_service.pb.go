@@ -92,7 +92,10 @@ type ResolveToolsRequest struct {
 	// Default: as fresh as this server answers.
 	Consistency *Consistency `protobuf:"bytes,5,opt,name=consistency,proto3" json:"consistency,omitempty"`
 	// Default BASIC.
-	View          ToolView `protobuf:"varint,6,opt,name=view,proto3,enum=toolgrant.v1.ToolView" json:"view,omitempty"`
+	View ToolView `protobuf:"varint,6,opt,name=view,proto3,enum=toolgrant.v1.ToolView" json:"view,omitempty"`
+	// What the user wrote, to narrow a large effective set just in time: see ResolveToolsResponse.deferred. At most 64 KiB,
+	// of which the first 4,096 bytes are looked at. Empty: nothing is narrowed.
+	Query         string `protobuf:"bytes,7,opt,name=query,proto3" json:"query,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -167,6 +170,13 @@ func (x *ResolveToolsRequest) GetView() ToolView {
 		return x.View
 	}
 	return ToolView_TOOL_VIEW_UNSPECIFIED
+}
+
+func (x *ResolveToolsRequest) GetQuery() string {
+	if x != nil {
+		return x.Query
+	}
+	return ""
 }
 
 // What turned a tool on.
@@ -488,7 +498,15 @@ type ResolveToolsResponse struct {
 	Revision string `protobuf:"bytes,5,opt,name=revision,proto3" json:"revision,omitempty"`
 	// The answer may be staler than the server's bound, since the database cannot be reached and the server
 	// was told to go on nevertheless.
-	Stale         bool `protobuf:"varint,6,opt,name=stale,proto3" json:"stale,omitempty"`
+	Stale bool `protobuf:"varint,6,opt,name=stale,proto3" json:"stale,omitempty"`
+	// What query left out of tools: effective tools that the model is not told of in full, but may call all the same, in
+	// the order of tools. Empty unless there was a query and there are more effective tools than the server's
+	// jit_threshold; then tools has the core tools, those that the chat itself turned on, and the best for the query.
+	Deferred []*DeferredTool `protobuf:"bytes,8,rep,name=deferred,proto3" json:"deferred,omitempty"`
+	// English text for the model's prompt, if there are deferred tools: that more exists, and how to find it.
+	PromptNote string `protobuf:"bytes,9,opt,name=prompt_note,json=promptNote,proto3" json:"prompt_note,omitempty"`
+	// The same in Chinese.
+	PromptNoteZh  string `protobuf:"bytes,10,opt,name=prompt_note_zh,json=promptNoteZh,proto3" json:"prompt_note_zh,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -565,6 +583,82 @@ func (x *ResolveToolsResponse) GetStale() bool {
 	return false
 }
 
+func (x *ResolveToolsResponse) GetDeferred() []*DeferredTool {
+	if x != nil {
+		return x.Deferred
+	}
+	return nil
+}
+
+func (x *ResolveToolsResponse) GetPromptNote() string {
+	if x != nil {
+		return x.PromptNote
+	}
+	return ""
+}
+
+func (x *ResolveToolsResponse) GetPromptNoteZh() string {
+	if x != nil {
+		return x.PromptNoteZh
+	}
+	return ""
+}
+
+// An effective tool that is not told in full.
+type DeferredTool struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tool.
+	ToolId string `protobuf:"bytes,1,opt,name=tool_id,json=toolId,proto3" json:"tool_id,omitempty"`
+	// What the model sees.
+	Name          string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeferredTool) Reset() {
+	*x = DeferredTool{}
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeferredTool) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeferredTool) ProtoMessage() {}
+
+func (x *DeferredTool) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeferredTool.ProtoReflect.Descriptor instead.
+func (*DeferredTool) Descriptor() ([]byte, []int) {
+	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *DeferredTool) GetToolId() string {
+	if x != nil {
+		return x.ToolId
+	}
+	return ""
+}
+
+func (x *DeferredTool) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
 // See the RPC.
 type WatchToolsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -585,7 +679,7 @@ type WatchToolsRequest struct {
 
 func (x *WatchToolsRequest) Reset() {
 	*x = WatchToolsRequest{}
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[5]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -597,7 +691,7 @@ func (x *WatchToolsRequest) String() string {
 func (*WatchToolsRequest) ProtoMessage() {}
 
 func (x *WatchToolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[5]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -610,7 +704,7 @@ func (x *WatchToolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchToolsRequest.ProtoReflect.Descriptor instead.
 func (*WatchToolsRequest) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{5}
+	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *WatchToolsRequest) GetChatId() string {
@@ -673,7 +767,7 @@ type WatchToolsResponse struct {
 
 func (x *WatchToolsResponse) Reset() {
 	*x = WatchToolsResponse{}
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[6]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -685,7 +779,7 @@ func (x *WatchToolsResponse) String() string {
 func (*WatchToolsResponse) ProtoMessage() {}
 
 func (x *WatchToolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[6]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -698,7 +792,7 @@ func (x *WatchToolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchToolsResponse.ProtoReflect.Descriptor instead.
 func (*WatchToolsResponse) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{6}
+	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *WatchToolsResponse) GetTools() []*EffectiveTool {
@@ -771,7 +865,7 @@ type CheckToolRequest struct {
 
 func (x *CheckToolRequest) Reset() {
 	*x = CheckToolRequest{}
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[7]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -783,7 +877,7 @@ func (x *CheckToolRequest) String() string {
 func (*CheckToolRequest) ProtoMessage() {}
 
 func (x *CheckToolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[7]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -796,7 +890,7 @@ func (x *CheckToolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckToolRequest.ProtoReflect.Descriptor instead.
 func (*CheckToolRequest) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{7}
+	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *CheckToolRequest) GetChatId() string {
@@ -863,7 +957,7 @@ type CheckToolResponse struct {
 
 func (x *CheckToolResponse) Reset() {
 	*x = CheckToolResponse{}
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[8]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -875,7 +969,7 @@ func (x *CheckToolResponse) String() string {
 func (*CheckToolResponse) ProtoMessage() {}
 
 func (x *CheckToolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[8]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -888,7 +982,7 @@ func (x *CheckToolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckToolResponse.ProtoReflect.Descriptor instead.
 func (*CheckToolResponse) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{8}
+	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CheckToolResponse) GetEffective() bool {
@@ -954,7 +1048,7 @@ type ExplainToolRequest struct {
 
 func (x *ExplainToolRequest) Reset() {
 	*x = ExplainToolRequest{}
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[9]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -966,7 +1060,7 @@ func (x *ExplainToolRequest) String() string {
 func (*ExplainToolRequest) ProtoMessage() {}
 
 func (x *ExplainToolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[9]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -979,7 +1073,7 @@ func (x *ExplainToolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainToolRequest.ProtoReflect.Descriptor instead.
 func (*ExplainToolRequest) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{9}
+	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ExplainToolRequest) GetChatId() string {
@@ -1049,7 +1143,7 @@ type ExplainToolResponse struct {
 
 func (x *ExplainToolResponse) Reset() {
 	*x = ExplainToolResponse{}
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[10]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1061,7 +1155,7 @@ func (x *ExplainToolResponse) String() string {
 func (*ExplainToolResponse) ProtoMessage() {}
 
 func (x *ExplainToolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[10]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1074,7 +1168,7 @@ func (x *ExplainToolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainToolResponse.ProtoReflect.Descriptor instead.
 func (*ExplainToolResponse) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{10}
+	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ExplainToolResponse) GetEffective() bool {
@@ -1137,7 +1231,7 @@ var File_toolgrant_v1_entitlement_service_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_entitlement_service_proto_rawDesc = "" +
 	"\n" +
-	"&toolgrant/v1/entitlement_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1etoolgrant/v1/consistency.proto\x1a\x1etoolgrant/v1/explanation.proto\x1a\x18toolgrant/v1/quota.proto\x1a\x18toolgrant/v1/rules.proto\x1a\x1atoolgrant/v1/surface.proto\x1a\x17toolgrant/v1/tool.proto\x1a\x1ctoolgrant/v1/tool_type.proto\x1a\x1btoolgrant/v1/withheld.proto\"\xb6\x02\n" +
+	"&toolgrant/v1/entitlement_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1etoolgrant/v1/consistency.proto\x1a\x1etoolgrant/v1/explanation.proto\x1a\x18toolgrant/v1/quota.proto\x1a\x18toolgrant/v1/rules.proto\x1a\x1atoolgrant/v1/surface.proto\x1a\x17toolgrant/v1/tool.proto\x1a\x1ctoolgrant/v1/tool_type.proto\x1a\x1btoolgrant/v1/withheld.proto\"\xdc\x02\n" +
 	"\x13ResolveToolsRequest\x12#\n" +
 	"\achat_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\x06chatId\x12#\n" +
@@ -1146,7 +1240,8 @@ const file_toolgrant_v1_entitlement_service_proto_rawDesc = "" +
 	"\asurface\x18\x03 \x01(\v2\x15.toolgrant.v1.SurfaceB\x06\xbaH\x03\xc8\x01\x01R\asurface\x12 \n" +
 	"\x04turn\x18\x04 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00H\x00R\x04turn\x88\x01\x01\x12;\n" +
 	"\vconsistency\x18\x05 \x01(\v2\x19.toolgrant.v1.ConsistencyR\vconsistency\x124\n" +
-	"\x04view\x18\x06 \x01(\x0e2\x16.toolgrant.v1.ToolViewB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04viewB\a\n" +
+	"\x04view\x18\x06 \x01(\x0e2\x16.toolgrant.v1.ToolViewB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04view\x12$\n" +
+	"\x05query\x18\a \x01(\tB\x0e\xbaH\vr\t\xc0\xb2\x8f\x04\x01(\x80\x80\x04R\x05queryB\a\n" +
 	"\x05_turn\"R\n" +
 	"\tEnabledBy\x12\x12\n" +
 	"\x04core\x18\x01 \x01(\bR\x04core\x12\x12\n" +
@@ -1176,14 +1271,22 @@ const file_toolgrant_v1_entitlement_service_proto_rawDesc = "" +
 	"\x06config\x18\r \x01(\v2\x17.google.protobuf.StructR\x06config\x128\n" +
 	"\tfunctions\x18\x0e \x03(\v2\x1a.toolgrant.v1.ToolFunctionR\tfunctions\x120\n" +
 	"\x06quotas\x18\x0f \x03(\v2\x18.toolgrant.v1.QuotaStateR\x06quotasB\x16\n" +
-	"\x14_expires_after_turns\"\xfa\x01\n" +
+	"\x14_expires_after_turns\"\xf9\x02\n" +
 	"\x14ResolveToolsResponse\x121\n" +
 	"\x05tools\x18\x01 \x03(\v2\x1b.toolgrant.v1.EffectiveToolR\x05tools\x126\n" +
 	"\bwithheld\x18\x02 \x03(\v2\x1a.toolgrant.v1.WithheldToolR\bwithheld\x12*\n" +
 	"\x11active_avatar_ids\x18\x03 \x03(\tR\x0factiveAvatarIds\x12\x19\n" +
 	"\bnew_chat\x18\x04 \x01(\bR\anewChat\x12\x1a\n" +
 	"\brevision\x18\x05 \x01(\tR\brevision\x12\x14\n" +
-	"\x05stale\x18\x06 \x01(\bR\x05stale\"\x89\x02\n" +
+	"\x05stale\x18\x06 \x01(\bR\x05stale\x126\n" +
+	"\bdeferred\x18\b \x03(\v2\x1a.toolgrant.v1.DeferredToolR\bdeferred\x12\x1f\n" +
+	"\vprompt_note\x18\t \x01(\tR\n" +
+	"promptNote\x12$\n" +
+	"\x0eprompt_note_zh\x18\n" +
+	" \x01(\tR\fpromptNoteZh\";\n" +
+	"\fDeferredTool\x12\x17\n" +
+	"\atool_id\x18\x01 \x01(\tR\x06toolId\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\x89\x02\n" +
 	"\x11WatchToolsRequest\x12#\n" +
 	"\achat_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\x06chatId\x12#\n" +
@@ -1266,7 +1369,7 @@ func file_toolgrant_v1_entitlement_service_proto_rawDescGZIP() []byte {
 }
 
 var file_toolgrant_v1_entitlement_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_toolgrant_v1_entitlement_service_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_toolgrant_v1_entitlement_service_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_toolgrant_v1_entitlement_service_proto_goTypes = []any{
 	(ToolView)(0),                // 0: toolgrant.v1.ToolView
 	(*ResolveToolsRequest)(nil),  // 1: toolgrant.v1.ResolveToolsRequest
@@ -1274,61 +1377,63 @@ var file_toolgrant_v1_entitlement_service_proto_goTypes = []any{
 	(*ToolFunction)(nil),         // 3: toolgrant.v1.ToolFunction
 	(*EffectiveTool)(nil),        // 4: toolgrant.v1.EffectiveTool
 	(*ResolveToolsResponse)(nil), // 5: toolgrant.v1.ResolveToolsResponse
-	(*WatchToolsRequest)(nil),    // 6: toolgrant.v1.WatchToolsRequest
-	(*WatchToolsResponse)(nil),   // 7: toolgrant.v1.WatchToolsResponse
-	(*CheckToolRequest)(nil),     // 8: toolgrant.v1.CheckToolRequest
-	(*CheckToolResponse)(nil),    // 9: toolgrant.v1.CheckToolResponse
-	(*ExplainToolRequest)(nil),   // 10: toolgrant.v1.ExplainToolRequest
-	(*ExplainToolResponse)(nil),  // 11: toolgrant.v1.ExplainToolResponse
-	(*Surface)(nil),              // 12: toolgrant.v1.Surface
-	(*Consistency)(nil),          // 13: toolgrant.v1.Consistency
-	(*structpb.Struct)(nil),      // 14: google.protobuf.Struct
-	(ToolRisk)(0),                // 15: toolgrant.v1.ToolRisk
-	(ToolSource)(0),              // 16: toolgrant.v1.ToolSource
-	(*QuotaState)(nil),           // 17: toolgrant.v1.QuotaState
-	(*WithheldTool)(nil),         // 18: toolgrant.v1.WithheldTool
-	(WithheldReason)(0),          // 19: toolgrant.v1.WithheldReason
-	(*ExplainStep)(nil),          // 20: toolgrant.v1.ExplainStep
+	(*DeferredTool)(nil),         // 6: toolgrant.v1.DeferredTool
+	(*WatchToolsRequest)(nil),    // 7: toolgrant.v1.WatchToolsRequest
+	(*WatchToolsResponse)(nil),   // 8: toolgrant.v1.WatchToolsResponse
+	(*CheckToolRequest)(nil),     // 9: toolgrant.v1.CheckToolRequest
+	(*CheckToolResponse)(nil),    // 10: toolgrant.v1.CheckToolResponse
+	(*ExplainToolRequest)(nil),   // 11: toolgrant.v1.ExplainToolRequest
+	(*ExplainToolResponse)(nil),  // 12: toolgrant.v1.ExplainToolResponse
+	(*Surface)(nil),              // 13: toolgrant.v1.Surface
+	(*Consistency)(nil),          // 14: toolgrant.v1.Consistency
+	(*structpb.Struct)(nil),      // 15: google.protobuf.Struct
+	(ToolRisk)(0),                // 16: toolgrant.v1.ToolRisk
+	(ToolSource)(0),              // 17: toolgrant.v1.ToolSource
+	(*QuotaState)(nil),           // 18: toolgrant.v1.QuotaState
+	(*WithheldTool)(nil),         // 19: toolgrant.v1.WithheldTool
+	(WithheldReason)(0),          // 20: toolgrant.v1.WithheldReason
+	(*ExplainStep)(nil),          // 21: toolgrant.v1.ExplainStep
 }
 var file_toolgrant_v1_entitlement_service_proto_depIdxs = []int32{
-	12, // 0: toolgrant.v1.ResolveToolsRequest.surface:type_name -> toolgrant.v1.Surface
-	13, // 1: toolgrant.v1.ResolveToolsRequest.consistency:type_name -> toolgrant.v1.Consistency
+	13, // 0: toolgrant.v1.ResolveToolsRequest.surface:type_name -> toolgrant.v1.Surface
+	14, // 1: toolgrant.v1.ResolveToolsRequest.consistency:type_name -> toolgrant.v1.Consistency
 	0,  // 2: toolgrant.v1.ResolveToolsRequest.view:type_name -> toolgrant.v1.ToolView
-	14, // 3: toolgrant.v1.ToolFunction.input_schema:type_name -> google.protobuf.Struct
-	15, // 4: toolgrant.v1.EffectiveTool.risk:type_name -> toolgrant.v1.ToolRisk
-	16, // 5: toolgrant.v1.EffectiveTool.source:type_name -> toolgrant.v1.ToolSource
+	15, // 3: toolgrant.v1.ToolFunction.input_schema:type_name -> google.protobuf.Struct
+	16, // 4: toolgrant.v1.EffectiveTool.risk:type_name -> toolgrant.v1.ToolRisk
+	17, // 5: toolgrant.v1.EffectiveTool.source:type_name -> toolgrant.v1.ToolSource
 	2,  // 6: toolgrant.v1.EffectiveTool.enabled_by:type_name -> toolgrant.v1.EnabledBy
-	14, // 7: toolgrant.v1.EffectiveTool.config:type_name -> google.protobuf.Struct
+	15, // 7: toolgrant.v1.EffectiveTool.config:type_name -> google.protobuf.Struct
 	3,  // 8: toolgrant.v1.EffectiveTool.functions:type_name -> toolgrant.v1.ToolFunction
-	17, // 9: toolgrant.v1.EffectiveTool.quotas:type_name -> toolgrant.v1.QuotaState
+	18, // 9: toolgrant.v1.EffectiveTool.quotas:type_name -> toolgrant.v1.QuotaState
 	4,  // 10: toolgrant.v1.ResolveToolsResponse.tools:type_name -> toolgrant.v1.EffectiveTool
-	18, // 11: toolgrant.v1.ResolveToolsResponse.withheld:type_name -> toolgrant.v1.WithheldTool
-	12, // 12: toolgrant.v1.WatchToolsRequest.surface:type_name -> toolgrant.v1.Surface
-	13, // 13: toolgrant.v1.WatchToolsRequest.consistency:type_name -> toolgrant.v1.Consistency
-	0,  // 14: toolgrant.v1.WatchToolsRequest.view:type_name -> toolgrant.v1.ToolView
-	4,  // 15: toolgrant.v1.WatchToolsResponse.tools:type_name -> toolgrant.v1.EffectiveTool
-	18, // 16: toolgrant.v1.WatchToolsResponse.withheld:type_name -> toolgrant.v1.WithheldTool
-	12, // 17: toolgrant.v1.CheckToolRequest.surface:type_name -> toolgrant.v1.Surface
-	13, // 18: toolgrant.v1.CheckToolRequest.consistency:type_name -> toolgrant.v1.Consistency
-	19, // 19: toolgrant.v1.CheckToolResponse.reason:type_name -> toolgrant.v1.WithheldReason
-	12, // 20: toolgrant.v1.ExplainToolRequest.surface:type_name -> toolgrant.v1.Surface
-	13, // 21: toolgrant.v1.ExplainToolRequest.consistency:type_name -> toolgrant.v1.Consistency
-	19, // 22: toolgrant.v1.ExplainToolResponse.reason:type_name -> toolgrant.v1.WithheldReason
-	20, // 23: toolgrant.v1.ExplainToolResponse.steps:type_name -> toolgrant.v1.ExplainStep
-	18, // 24: toolgrant.v1.ExplainToolResponse.withheld:type_name -> toolgrant.v1.WithheldTool
-	1,  // 25: toolgrant.v1.EntitlementService.ResolveTools:input_type -> toolgrant.v1.ResolveToolsRequest
-	8,  // 26: toolgrant.v1.EntitlementService.CheckTool:input_type -> toolgrant.v1.CheckToolRequest
-	10, // 27: toolgrant.v1.EntitlementService.ExplainTool:input_type -> toolgrant.v1.ExplainToolRequest
-	6,  // 28: toolgrant.v1.EntitlementService.WatchTools:input_type -> toolgrant.v1.WatchToolsRequest
-	5,  // 29: toolgrant.v1.EntitlementService.ResolveTools:output_type -> toolgrant.v1.ResolveToolsResponse
-	9,  // 30: toolgrant.v1.EntitlementService.CheckTool:output_type -> toolgrant.v1.CheckToolResponse
-	11, // 31: toolgrant.v1.EntitlementService.ExplainTool:output_type -> toolgrant.v1.ExplainToolResponse
-	7,  // 32: toolgrant.v1.EntitlementService.WatchTools:output_type -> toolgrant.v1.WatchToolsResponse
-	29, // [29:33] is the sub-list for method output_type
-	25, // [25:29] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	19, // 11: toolgrant.v1.ResolveToolsResponse.withheld:type_name -> toolgrant.v1.WithheldTool
+	6,  // 12: toolgrant.v1.ResolveToolsResponse.deferred:type_name -> toolgrant.v1.DeferredTool
+	13, // 13: toolgrant.v1.WatchToolsRequest.surface:type_name -> toolgrant.v1.Surface
+	14, // 14: toolgrant.v1.WatchToolsRequest.consistency:type_name -> toolgrant.v1.Consistency
+	0,  // 15: toolgrant.v1.WatchToolsRequest.view:type_name -> toolgrant.v1.ToolView
+	4,  // 16: toolgrant.v1.WatchToolsResponse.tools:type_name -> toolgrant.v1.EffectiveTool
+	19, // 17: toolgrant.v1.WatchToolsResponse.withheld:type_name -> toolgrant.v1.WithheldTool
+	13, // 18: toolgrant.v1.CheckToolRequest.surface:type_name -> toolgrant.v1.Surface
+	14, // 19: toolgrant.v1.CheckToolRequest.consistency:type_name -> toolgrant.v1.Consistency
+	20, // 20: toolgrant.v1.CheckToolResponse.reason:type_name -> toolgrant.v1.WithheldReason
+	13, // 21: toolgrant.v1.ExplainToolRequest.surface:type_name -> toolgrant.v1.Surface
+	14, // 22: toolgrant.v1.ExplainToolRequest.consistency:type_name -> toolgrant.v1.Consistency
+	20, // 23: toolgrant.v1.ExplainToolResponse.reason:type_name -> toolgrant.v1.WithheldReason
+	21, // 24: toolgrant.v1.ExplainToolResponse.steps:type_name -> toolgrant.v1.ExplainStep
+	19, // 25: toolgrant.v1.ExplainToolResponse.withheld:type_name -> toolgrant.v1.WithheldTool
+	1,  // 26: toolgrant.v1.EntitlementService.ResolveTools:input_type -> toolgrant.v1.ResolveToolsRequest
+	9,  // 27: toolgrant.v1.EntitlementService.CheckTool:input_type -> toolgrant.v1.CheckToolRequest
+	11, // 28: toolgrant.v1.EntitlementService.ExplainTool:input_type -> toolgrant.v1.ExplainToolRequest
+	7,  // 29: toolgrant.v1.EntitlementService.WatchTools:input_type -> toolgrant.v1.WatchToolsRequest
+	5,  // 30: toolgrant.v1.EntitlementService.ResolveTools:output_type -> toolgrant.v1.ResolveToolsResponse
+	10, // 31: toolgrant.v1.EntitlementService.CheckTool:output_type -> toolgrant.v1.CheckToolResponse
+	12, // 32: toolgrant.v1.EntitlementService.ExplainTool:output_type -> toolgrant.v1.ExplainToolResponse
+	8,  // 33: toolgrant.v1.EntitlementService.WatchTools:output_type -> toolgrant.v1.WatchToolsResponse
+	30, // [30:34] is the sub-list for method output_type
+	26, // [26:30] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_toolgrant_v1_entitlement_service_proto_init() }
@@ -1346,17 +1451,17 @@ func file_toolgrant_v1_entitlement_service_proto_init() {
 	file_toolgrant_v1_withheld_proto_init()
 	file_toolgrant_v1_entitlement_service_proto_msgTypes[0].OneofWrappers = []any{}
 	file_toolgrant_v1_entitlement_service_proto_msgTypes[3].OneofWrappers = []any{}
-	file_toolgrant_v1_entitlement_service_proto_msgTypes[7].OneofWrappers = []any{}
 	file_toolgrant_v1_entitlement_service_proto_msgTypes[8].OneofWrappers = []any{}
 	file_toolgrant_v1_entitlement_service_proto_msgTypes[9].OneofWrappers = []any{}
 	file_toolgrant_v1_entitlement_service_proto_msgTypes[10].OneofWrappers = []any{}
+	file_toolgrant_v1_entitlement_service_proto_msgTypes[11].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_toolgrant_v1_entitlement_service_proto_rawDesc), len(file_toolgrant_v1_entitlement_service_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   11,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

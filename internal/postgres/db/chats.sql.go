@@ -21,8 +21,8 @@ type AddAvatarEntriesParams struct {
 }
 
 const addChatRequest = `-- name: AddChatRequest :exec
-INSERT INTO chat_requests (chat_id, request_id, fingerprint, first_sequence_number, last_sequence_number, revision, create_time)
-VALUES ($1, $2, $3, $4, $5, $6, $7)
+INSERT INTO chat_requests (chat_id, request_id, fingerprint, first_sequence_number, last_sequence_number, revision, create_time, answer)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 `
 
 type AddChatRequestParams struct {
@@ -33,6 +33,7 @@ type AddChatRequestParams struct {
 	LastSequenceNumber  int32
 	Revision            string
 	CreateTime          time.Time
+	Answer              []byte
 }
 
 func (q *Queries) AddChatRequest(ctx context.Context, db DBTX, arg AddChatRequestParams) error {
@@ -44,6 +45,7 @@ func (q *Queries) AddChatRequest(ctx context.Context, db DBTX, arg AddChatReques
 		arg.LastSequenceNumber,
 		arg.Revision,
 		arg.CreateTime,
+		arg.Answer,
 	)
 	return err
 }
@@ -57,6 +59,7 @@ type AddToolEntriesParams struct {
 	Turn           int32
 	RequestID      string
 	CreateTime     time.Time
+	Actor          *string
 }
 
 const createChat = `-- name: CreateChat :execrows
@@ -98,7 +101,7 @@ func (q *Queries) GetChat(ctx context.Context, db DBTX, chatID string) (Chat, er
 }
 
 const getChatRequest = `-- name: GetChatRequest :one
-SELECT chat_id, request_id, fingerprint, first_sequence_number, last_sequence_number, revision, create_time FROM chat_requests WHERE chat_id = $1 AND request_id = $2
+SELECT chat_id, request_id, fingerprint, first_sequence_number, last_sequence_number, revision, create_time, answer FROM chat_requests WHERE chat_id = $1 AND request_id = $2
 `
 
 type GetChatRequestParams struct {
@@ -117,15 +120,16 @@ func (q *Queries) GetChatRequest(ctx context.Context, db DBTX, arg GetChatReques
 		&i.LastSequenceNumber,
 		&i.Revision,
 		&i.CreateTime,
+		&i.Answer,
 	)
 	return i, err
 }
 
 const listChatLog = `-- name: ListChatLog :many
-SELECT sequence_number, tool_id, '' AS avatar_id, action, ttl_turns, turn, request_id, create_time
+SELECT sequence_number, tool_id, '' AS avatar_id, action, ttl_turns, turn, request_id, create_time, coalesce(actor, '') AS actor
 FROM chat_tool_log t WHERE t.chat_id = $1 AND t.sequence_number BETWEEN $2 AND $3
 UNION ALL
-SELECT sequence_number, '' AS tool_id, avatar_id, action, NULL::integer AS ttl_turns, turn, request_id, create_time
+SELECT sequence_number, '' AS tool_id, avatar_id, action, NULL::integer AS ttl_turns, turn, request_id, create_time, '' AS actor
 FROM chat_avatar_log a WHERE a.chat_id = $1 AND a.sequence_number BETWEEN $2 AND $3
 ORDER BY sequence_number
 `
@@ -145,6 +149,7 @@ type ListChatLogRow struct {
 	Turn           int32
 	RequestID      string
 	CreateTime     time.Time
+	Actor          string
 }
 
 // ListChatLog returns both logs as one, from one sequence number to another, both included.
@@ -166,6 +171,7 @@ func (q *Queries) ListChatLog(ctx context.Context, db DBTX, arg ListChatLogParam
 			&i.Turn,
 			&i.RequestID,
 			&i.CreateTime,
+			&i.Actor,
 		); err != nil {
 			return nil, err
 		}

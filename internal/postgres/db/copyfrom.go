@@ -75,6 +75,7 @@ func (r iteratorForAddToolEntries) Values() ([]interface{}, error) {
 		r.rows[0].Turn,
 		r.rows[0].RequestID,
 		r.rows[0].CreateTime,
+		r.rows[0].Actor,
 	}, nil
 }
 
@@ -83,5 +84,5 @@ func (r iteratorForAddToolEntries) Err() error {
 }
 
 func (q *Queries) AddToolEntries(ctx context.Context, db DBTX, arg []AddToolEntriesParams) (int64, error) {
-	return db.CopyFrom(ctx, []string{"chat_tool_log"}, []string{"chat_id", "sequence_number", "tool_id", "action", "ttl_turns", "turn", "request_id", "create_time"}, &iteratorForAddToolEntries{rows: arg})
+	return db.CopyFrom(ctx, []string{"chat_tool_log"}, []string{"chat_id", "sequence_number", "tool_id", "action", "ttl_turns", "turn", "request_id", "create_time", "actor"}, &iteratorForAddToolEntries{rows: arg})
 }

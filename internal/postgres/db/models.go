@@ -125,6 +125,7 @@ type ChatRequest struct {
 	LastSequenceNumber  int32
 	Revision            string
 	CreateTime          time.Time
+	Answer              []byte
 }
 
 // What a chat turned on and off; append-only, numbered together with chat_avatar_log.
@@ -137,6 +138,7 @@ type ChatToolLog struct {
 	Turn           int32
 	RequestID      string
 	CreateTime     time.Time
+	Actor          *string
 }
 
 // Which avatar a chat starts with; null is any.

@@ -44,6 +44,8 @@ type Options struct {
 	Gate func(*quota.GateOptions)
 	// Calls is what calls depend on; memories are the node's.
 	Calls grpcserver.CallOptions
+	// Discovery is how tools are found. Default: as a server does.
+	Discovery grpcserver.DiscoveryOptions
 	// Forgetful nodes do not look at once for what they wrote themselves.
 	Forgetful bool
 }
@@ -142,7 +144,7 @@ func Start(t testing.TB, url string, o Options) *Node {
 		_ = outcomes.Close(limit)
 	})
 	o.Calls.Memory, o.Calls.Outcomes, o.Calls.CacheBytes = call.NewMemory(calls), outcomes, cacheBytes
-	server := grpcserver.New(grpcserver.Options{Calls: o.Calls, ApprovalTTL: approvalTTL, Health: health, Store: store, Replica: memory, Gate: quota.NewGate(gate), Resets: store, History: history, Logger: logger,
+	server := grpcserver.New(grpcserver.Options{Calls: o.Calls, Discovery: o.Discovery, ApprovalTTL: approvalTTL, Health: health, Store: store, Replica: memory, Gate: quota.NewGate(gate), Resets: store, History: history, Logger: logger,
 		Answers:            grpcserver.NewAnswers(cacheBytes),
 		CheckpointInterval: o.CheckpointInterval, ServerOptions: o.ServerOptions, Now: o.Now})
 	listener, err := net.Listen("tcp", o.Address)

@@ -1,0 +1,223 @@
+package discovery
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/toolgrant/toolgrant/internal/id"
+)
+
+// HistoryLimits bound what a history keeps.
+type HistoryLimits struct {
+	// Requests of one tool, and in all: of more, the heaviest are kept.
+	PerTool, Total int
+	// PerContributor bounds the sum of the weights of one contributor's requests of one tool: by making more of
+	// them nobody moves anything further.
+	PerContributor float64
+}
+
+// DefaultHistoryLimits keeps up to 256 requests of a tool, since more add little, and 65,536 in all. One
+// contributor's requests of a tool count like one at most: for a tool that nobody else uses, history counts
+// for 1/(1+BackOff) of what it can, a quarter by default.
+func DefaultHistoryLimits() HistoryLimits {
+	return HistoryLimits{PerTool: 256, Total: 65_536, PerContributor: 1}
+}
+
+// History is past requests and what they needed, made ready to be compared with others. It never changes. It
+// depends on the requests and not on their order.
+type History struct {
+	tools   []id.Tool // sorted
+	weight  []float64 // of each tool's requests together
+	lengths []float64 // of each tool's requests, in words, weighted
+	average float64   // of the lengths
+	words   map[uint64]uint32
+	idf     []float64 // by word
+	unknown float64   // the idf of a word that is in no request
+	logIDF  []float64 // by word
+	byTool  [][]toolWord
+	byWord  [][]uint32 // requests that have the word
+	past    []pastRequest
+}
+
+// toolWord is what the requests of a tool have of a word.
+type toolWord struct {
+	tool     uint32
+	log      float32 // requests with the word, weighted
+	centroid float32 // of the mean of the requests' vectors, of length 1
+}
+
+type pastRequest struct {
+	length float64 // of its vector
+	tools  []toolShare
+}
+
+type toolShare struct {
+	tool   uint32
+	weight float64
+}
+
+// NewHistory makes a history of requests. Of weights, ToolRarity counts.
+func NewHistory(requests []Request, weights *LearnedWeights, limits HistoryLimits) *History {
+	h := &History{words: map[uint64]uint32{}}
+	kept := keep(requests, limits)
+	h.number(kept)
+	h.weigh(kept, weights)
+	h.fold(kept)
+	return h
+}
+
+// Len is how many past requests it keeps.
+func (h *History) Len() int { return len(h.past) }
+
+// keep chooses the requests that count, in an order of its own, and bounds contributors.
+func keep(requests []Request, limits HistoryLimits) []Request {
+	sorted := make([]Request, 0, len(requests))
+	for _, r := range requests {
+		if r.Weight > 0 && !math.IsInf(r.Weight, 0) && len(r.Features) > 0 && len(r.Tools) > 0 {
+			r.Tools = slices.Clone(r.Tools)
+			slices.Sort(r.Tools)
+			r.Tools = slices.Compact(r.Tools)
+			sorted = append(sorted, r)
+		}
+	}
+	slices.SortFunc(sorted, func(a, b Request) int {
+		return cmp.Or(-cmp.Compare(a.Weight, b.Weight), slices.Compare(a.Features, b.Features),
+			slices.Compare(a.Tools, b.Tools), cmp.Compare(a.Contributor, b.Contributor))
+	})
+	counts := map[id.Tool]int{}
+	total := map[contribution]float64{}
+	kept := sorted[:0]
+	for _, r := range sorted {
+		if len(kept) == limits.Total {
+			break
+		}
+		r.Tools = slices.DeleteFunc(r.Tools, func(tool id.Tool) bool {
+			return counts[tool] >= limits.PerTool ||
+				r.Contributor != "" && total[contribution{r.Contributor, tool}]+r.Weight > limits.PerContributor
+		})
+		if len(r.Tools) == 0 {
+			continue
+		}
+		for _, tool := range r.Tools {
+			counts[tool]++
+			if r.Contributor != "" {
+				total[contribution{r.Contributor, tool}] += r.Weight
+			}
+		}
+		kept = append(kept, r)
+	}
+	return kept
+}
+
+type contribution struct {
+	contributor string
+	tool        id.Tool
+}
+
+func (h *History) number(kept []Request) {
+	for _, r := range kept {
+		h.tools = append(h.tools, r.Tools...)
+		for _, word := range r.Features {
+			if _, ok := h.words[word]; !ok {
+				h.words[word] = uint32(len(h.words))
+			}
+		}
+	}
+	slices.Sort(h.tools)
+	h.tools = slices.Clip(slices.Compact(h.tools))
+	h.past = make([]pastRequest, len(kept))
+	h.byWord = make([][]uint32, len(h.words))
+	for i, r := range kept {
+		h.past[i].tools = make([]toolShare, len(r.Tools))
+		for j, tool := range r.Tools {
+			number, _ := slices.BinarySearch(h.tools, tool)
+			h.past[i].tools[j] = toolShare{uint32(number), r.Weight}
+		}
+		for _, word := range r.Features {
+			n := h.words[word]
+			h.byWord[n] = append(h.byWord[n], uint32(i))
+		}
+	}
+}
+
+// weigh finds what each word is worth.
+func (h *History) weigh(kept []Request, weights *LearnedWeights) {
+	h.idf = make([]float64, len(h.words))
+	h.logIDF = make([]float64, len(h.words))
+	h.unknown = math.Log1p(float64(len(kept)))
+	seen := make([]int, len(h.tools)) // by which word a tool was seen last, from 1
+	for word, requests := range h.byWord {
+		tools := 0
+		for _, i := range requests {
+			for _, share := range h.past[i].tools {
+				if seen[share.tool] != word+1 {
+					seen[share.tool] = word + 1
+					tools++
+				}
+			}
+		}
+		h.idf[word] = math.Pow(math.Log1p(float64(len(kept))/float64(len(requests))), 1-weights.ToolRarity) *
+			math.Pow(math.Log1p(float64(len(h.tools))/float64(tools)), weights.ToolRarity)
+		h.logIDF[word] = idf(len(h.tools), tools)
+	}
+	for i, r := range kept {
+		sum := 0.0
+		for _, word := range r.Features {
+			x := h.idf[h.words[word]]
+			sum += x * x
+		}
+		h.past[i].length = math.Sqrt(sum)
+	}
+}
+
+// fold makes of the requests of each tool its log and its centroid.
+func (h *History) fold(kept []Request) {
+	h.weight = make([]float64, len(h.tools))
+	h.lengths = make([]float64, len(h.tools))
+	square := make([]float64, len(h.tools))
+	log := make([]float64, len(h.tools))
+	mean := make([]float64, len(h.tools))
+	h.byTool = make([][]toolWord, len(h.words))
+	for i, r := range kept {
+		for _, share := range h.past[i].tools {
+			h.weight[share.tool] += share.weight
+			h.lengths[share.tool] += share.weight * float64(len(r.Features))
+		}
+	}
+	var touched []uint32
+	for word, requests := range h.byWord {
+		touched = touched[:0]
+		for _, i := range requests {
+			for _, share := range h.past[i].tools {
+				if log[share.tool] == 0 {
+					touched = append(touched, share.tool)
+				}
+				log[share.tool] += share.weight
+				mean[share.tool] += share.weight * h.idf[word] / h.past[i].length
+			}
+		}
+		slices.Sort(touched)
+		list := make([]toolWord, len(touched))
+		for j, tool := range touched {
+			list[j] = toolWord{tool, float32(log[tool]), float32(mean[tool])}
+			square[tool] += mean[tool] * mean[tool]
+			log[tool], mean[tool] = 0, 0
+		}
+		h.byTool[word] = list
+	}
+	for _, list := range h.byTool {
+		for j := range list {
+			list[j].centroid /= float32(math.Sqrt(square[list[j].tool]))
+		}
+	}
+	for _, length := range h.lengths {
+		h.average += length
+	}
+	h.average /= float64(max(len(h.tools), 1))
+}
+
+// idf is what a word is worth that so many of all have (Robertson and Spärck Jones, never below 0).
+func idf(all, having int) float64 {
+	return math.Log1p((float64(all-having) + 0.5) / (float64(having) + 0.5))
+}

@@ -1,0 +1,143 @@
+package discovery
+
+import (
+	"math"
+	"sync"
+
+	"github.com/bits-and-blooms/bitset"
+
+	"github.com/toolgrant/toolgrant/internal/id"
+)
+
+// Ranker is an index, past requests and weights, put together. It never changes, and any number of searches
+// may use it at a time.
+type Ranker struct {
+	index   *Index
+	weights Weights
+	// normal is, by slot, what one occurrence of a word in each field is worth: the field's weight, less for
+	// long fields.
+	normal   [][fieldCount]float32
+	nameIDF  []float64 // by slot, of the words of the name together
+	gramNorm []float64 // by slot, what its sum over n-grams is multiplied with
+	levels   []level
+	scratch  sync.Pool
+}
+
+// Level is a history and how much of its word counts: those of all users, of a group and of one user are laid
+// over one another in this order.
+type Level struct {
+	History *History
+	Share   float64 // from 0 to 1
+}
+
+type level struct {
+	*History
+	share   float64
+	slots   []int32   // by number of a tool; -1: the index does not have it
+	backOff []float64 // by number of a tool: how much of its history counts
+}
+
+// NewRanker puts them together. It takes some microseconds per thousand tools.
+func NewRanker(index *Index, weights Weights, levels ...Level) *Ranker {
+	r := &Ranker{index: index, weights: weights}
+	n := index.Slots()
+	r.normal = make([][fieldCount]float32, n)
+	r.nameIDF = make([]float64, n)
+	r.gramNorm = make([]float64, n)
+	for slot, d := range index.documents {
+		if d == nil {
+			continue
+		}
+		for f := range fieldCount {
+			b := weights.LengthNormalization.of(f)
+			r.normal[slot][f] = float32(weights.Fields.of(f) / (1 - b + b*float64(d.lengths[f])/index.averageLength(f)))
+		}
+		for _, word := range d.name {
+			r.nameIDF[slot] += idf(index.all(), index.havingWord(word))
+		}
+		if d.gramLength > 0 {
+			r.gramNorm[slot] = math.Pow(d.gramLength, -weights.GramLength)
+		}
+	}
+	for _, one := range levels {
+		if one.History != nil && one.History.Len() > 0 && one.Share > 0 {
+			r.levels = append(r.levels, r.level(one))
+		}
+	}
+	r.scratch.New = func() any { return &scratch{} }
+	return r
+}
+
+func (r *Ranker) level(one Level) level {
+	l := level{History: one.History, share: one.Share, slots: make([]int32, len(one.History.tools)), backOff: make([]float64, len(one.History.tools))}
+	for i, tool := range one.History.tools {
+		l.slots[i] = -1
+		if slot, ok := r.index.Slot(tool); ok {
+			l.slots[i] = int32(slot)
+		}
+		n := one.History.weight[i]
+		l.backOff[i] = n / (n + r.weights.Learned.BackOff)
+	}
+	return l
+}
+
+// Index returns the index that is searched.
+func (r *Ranker) Index() *Index { return r.index }
+
+// Candidates is a set of tools that a search may find, for one index.
+type Candidates struct {
+	index *Index
+	slots *bitset.BitSet
+}
+
+// Candidates makes a set of tools; those that the index lacks are left out. It is worth keeping for as long
+// as index and tools stay the same.
+func (x *Index) Candidates(tools []id.Tool) *Candidates {
+	c := &Candidates{index: x, slots: bitset.New(uint(x.Slots()))}
+	for _, tool := range tools {
+		if slot, ok := x.Slot(tool); ok {
+			c.slots.Set(slot)
+		}
+	}
+	return c
+}
+
+// CandidatesOf makes a set of tools of their slots. The set must not be changed any more.
+func (x *Index) CandidatesOf(slots *bitset.BitSet) *Candidates {
+	return &Candidates{index: x, slots: slots}
+}
+
+// Len is how many there are.
+func (c *Candidates) Len() int { return int(c.slots.Count()) }
+
+// scratch is memory that searches use again.
+type scratch struct {
+	words, part, sentence, name, grams, score []float64 // by slot
+	worth                                     []float64 // of the words of the request, to each tool that has them
+	log, centroid, nearest, history           []float64 // by slot, of one level
+	backOff, share                            []float64 // by slot, of how much history counts
+	likeness                                  []float64 // by past request
+	voters                                    []int32   // by slot: neighbours that vote for it
+	best                                      []float64 // by slot: likeness of its nearest neighbour
+}
+
+// reset makes room for so many slots, all zero.
+func (s *scratch) reset(slots int) {
+	for _, one := range []*[]float64{&s.words, &s.part, &s.sentence, &s.name, &s.grams, &s.score, &s.log, &s.centroid, &s.nearest, &s.history, &s.backOff, &s.share, &s.best} {
+		*one = zeros(*one, slots)
+	}
+	if cap(s.voters) < slots {
+		s.voters = make([]int32, slots)
+	}
+	s.voters = s.voters[:slots]
+	clear(s.voters)
+}
+
+func zeros(old []float64, n int) []float64 {
+	if cap(old) < n {
+		return make([]float64, n)
+	}
+	old = old[:n]
+	clear(old)
+	return old
+}
