@@ -23,6 +23,7 @@ import (
 	"github.com/toolgrant/toolgrant/internal/finder"
 	"github.com/toolgrant/toolgrant/internal/grpcserver"
 	"github.com/toolgrant/toolgrant/internal/health"
+	"github.com/toolgrant/toolgrant/internal/learning"
 	"github.com/toolgrant/toolgrant/internal/postgres"
 	"github.com/toolgrant/toolgrant/internal/quota"
 	"github.com/toolgrant/toolgrant/internal/replica"
@@ -99,7 +100,21 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	board := health.NewBoard(health.Options{Shared: others.health, Logger: log,
 		Policy: defaults.Policies(func() *catalog.Snapshot { return memory.World().Catalog })})
 	answers := grpcserver.NewAnswers(uint64(c.CacheBytes) / 2)
-	finding := discoveryOptions(c)
+	weights := c.Weights()
+	follower, err := learning.NewFollower(ctx, store, weights.Learned, nil, log)
+	if err != nil {
+		return err
+	}
+	searches := learning.NewLog(store, c.KeepQueries, log)
+	defer func() {
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), historyTimeout)
+		defer cancel()
+		if lost := searches.Close(limit); lost != nil {
+			err = errors.Join(err, fmt.Errorf("the last searches could not be written: %w", lost))
+		}
+	}()
+	finding := grpcserver.DiscoveryOptions{Log: searches, Shelf: finder.NewShelf(weights, func() finder.Learned { return follower.Learned() }),
+		Settings: finder.Settings{JITThreshold: c.JITThreshold, TopKSystem: c.TopKSystem, TopKUser: c.TopKUser, FastPathThreshold: c.FastPathThreshold}}
 	if _, err := finding.Shelf.Of(ctx, memory.World(), ""); err != nil { // the first index takes longest
 		return err
 	}
@@ -162,6 +177,14 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 		return nil
 	})
 	group.Go(func() error {
+		follower.Run(ctx)
+		return nil
+	})
+	group.Go(func() error {
+		prune(ctx, "searches", store.PruneSearches, c.CallOutcomesRetention, log)
+		return nil
+	})
+	group.Go(func() error {
 		prune(ctx, "outcomes of calls", store.PruneOutcomes, c.CallOutcomesRetention, log)
 		return nil
 	})
@@ -213,12 +236,6 @@ func calls(c *config.Config, memory *call.Memory, outcomes *call.Outcomes, metri
 	return grpcserver.CallOptions{Memory: memory, Outcomes: outcomes, Synonyms: synonyms, CacheBytes: uint64(c.CacheBytes) / 8,
 		Deployment: call.Deployment{Network: c.AllowNetwork, FilesystemRead: c.AllowFilesystemRead, FilesystemWrite: c.AllowFilesystemWrite},
 		Decided:    metrics.CallDecided, Reported: metrics.CallReported}
-}
-
-// discoveryOptions is how tools are found.
-func discoveryOptions(c *config.Config) grpcserver.DiscoveryOptions {
-	return grpcserver.DiscoveryOptions{Shelf: finder.NewShelf(c.Weights(), nil), Settings: finder.Settings{
-		JITThreshold: c.JITThreshold, TopKSystem: c.TopKSystem, TopKUser: c.TopKUser, FastPathThreshold: c.FastPathThreshold}}
 }
 
 // maxPruneInterval is how often old rows are deleted at least.

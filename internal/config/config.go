@@ -53,6 +53,7 @@ type Config struct {
 	ScoreThreshold    float64 `name:"score_threshold" default:"0.3" usage:"the confidence, from 0 to 1, below which a tool is said not to fit"`
 	DiscoveryWeights  Numbers `name:"discovery_weights" usage:"weights of the ranking of tools that are not to be the defaults, such as learned.back_off=6,tool.risk_high=0.1"`
 	FastPathThreshold float64 `name:"fast_path_threshold" default:"0.8" usage:"the confidence from which a tool may be called at once for a task that it declares"`
+	KeepQueries       bool    `name:"keep_queries" default:"false" usage:"keep the words of searches, besides hashes of them"`
 
 	sources map[string]string // by name: where the value comes from, unless it is the default
 }

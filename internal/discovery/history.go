@@ -15,13 +15,16 @@ type HistoryLimits struct {
 	// PerContributor bounds the sum of the weights of one contributor's requests of one tool: by making more of
 	// them nobody moves anything further.
 	PerContributor float64
+	// OfContributor bounds the sum of the weights of all requests of one contributor.
+	OfContributor float64
 }
 
 // DefaultHistoryLimits keeps up to 256 requests of a tool, since more add little, and 65,536 in all. One
 // contributor's requests of a tool count like one at most: for a tool that nobody else uses, history counts
-// for 1/(1+BackOff) of what it can, a quarter by default.
+// for 1/(1+BackOff) of what it can, a quarter by default. All that one contributor tells, of whatever tools, weighs 64 at
+// most, a thousandth of what is kept.
 func DefaultHistoryLimits() HistoryLimits {
-	return HistoryLimits{PerTool: 256, Total: 65_536, PerContributor: 1}
+	return HistoryLimits{PerTool: 256, Total: 65_536, PerContributor: 1, OfContributor: 64}
 }
 
 // History is past requests and what they needed, made ready to be compared with others. It never changes. It
@@ -87,6 +90,7 @@ func keep(requests []Request, limits HistoryLimits) []Request {
 	})
 	counts := map[id.Tool]int{}
 	total := map[contribution]float64{}
+	told := map[string]float64{}
 	kept := sorted[:0]
 	for _, r := range sorted {
 		if len(kept) == limits.Total {
@@ -96,9 +100,10 @@ func keep(requests []Request, limits HistoryLimits) []Request {
 			return counts[tool] >= limits.PerTool ||
 				r.Contributor != "" && total[contribution{r.Contributor, tool}]+r.Weight > limits.PerContributor
 		})
-		if len(r.Tools) == 0 {
+		if len(r.Tools) == 0 || r.Contributor != "" && told[r.Contributor]+r.Weight > limits.OfContributor {
 			continue
 		}
+		told[r.Contributor] += r.Weight
 		for _, tool := range r.Tools {
 			counts[tool]++
 			if r.Contributor != "" {

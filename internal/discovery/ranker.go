@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/bits-and-blooms/bitset"
@@ -20,7 +21,7 @@ type Ranker struct {
 	nameIDF  []float64 // by slot, of the words of the name together
 	gramNorm []float64 // by slot, what its sum over n-grams is multiplied with
 	levels   []level
-	scratch  sync.Pool
+	scratch  *sync.Pool
 }
 
 // Level is a history and how much of its word counts: those of all users, of a group and of one user are laid
@@ -39,7 +40,7 @@ type level struct {
 
 // NewRanker puts them together. It takes some microseconds per thousand tools.
 func NewRanker(index *Index, weights Weights, levels ...Level) *Ranker {
-	r := &Ranker{index: index, weights: weights}
+	r := &Ranker{index: index, weights: weights, scratch: &sync.Pool{New: func() any { return &scratch{} }}}
 	n := index.Slots()
 	r.normal = make([][fieldCount]float32, n)
 	r.nameIDF = make([]float64, n)
@@ -64,8 +65,19 @@ func NewRanker(index *Index, weights Weights, levels ...Level) *Ranker {
 			r.levels = append(r.levels, r.level(one))
 		}
 	}
-	r.scratch.New = func() any { return &scratch{} }
 	return r
+}
+
+// Over returns a ranker with more levels laid over those that there are.
+func (r *Ranker) Over(levels ...Level) *Ranker {
+	over := *r
+	over.levels = slices.Clip(r.levels)
+	for _, one := range levels {
+		if one.History != nil && one.History.Len() > 0 && one.Share > 0 {
+			over.levels = append(over.levels, r.level(one))
+		}
+	}
+	return &over
 }
 
 func (r *Ranker) level(one Level) level {

@@ -55,6 +55,8 @@ type Result struct {
 	Fits       bool
 	Candidates int
 	FastPath   *FastPath
+	// Found are the tools of the matches that were found, and not only told.
+	Found []id.Tool
 }
 
 // Match is a tool that was found.
@@ -99,6 +101,9 @@ func (v *View) Find(f *Facts, s *Settings, r *Request) Result {
 		result.Matches = nil
 	}
 	result.FastPath = fastPath(f, s, result.Matches, r.Text)
+	for _, m := range result.Matches {
+		result.Found = append(result.Found, m.Tool)
+	}
 	if result.All {
 		result.Matches = v.rest(f, candidates, result.Matches)
 	}
@@ -145,7 +150,7 @@ func (v *View) before(a *effective.Answer, n, other uint) bool {
 func (v *View) rank(f *Facts, candidates *catalog.Set, text string, wanted int) []Match {
 	// What comes after the first few may come before them for its lower risk or cost.
 	limit := wanted + wanted/2 + 5
-	matches := v.search(f, v.common.ranker, v.sharedCandidates(candidates), text, limit)
+	matches := v.search(f, v.shelf, v.sharedCandidates(candidates), text, limit)
 	if v.own != nil {
 		matches = append(matches, v.search(f, v.own, v.ownCandidates(candidates), text, limit)...)
 	}
@@ -154,7 +159,7 @@ func (v *View) rank(f *Facts, candidates *catalog.Set, text string, wanted int) 
 	})
 	matches = matches[:min(len(matches), wanted)]
 	for i := range matches {
-		ranker := v.common.ranker
+		ranker := v.shelf
 		if matches[i].Own {
 			ranker = v.own
 		}
@@ -184,15 +189,24 @@ func (v *View) ownCandidates(candidates *catalog.Set) *discovery.Candidates {
 }
 
 // search finds the best of one index. Scores of one index are shares of its best tool's, which is not comparable with
-// those of another; confidence is. So each is multiplied with the confidence of the index's best match.
+// those of another; confidence is. So each is multiplied with the highest confidence in the index.
 func (v *View) search(f *Facts, ranker *discovery.Ranker, candidates *discovery.Candidates, text string, limit int) []Match {
 	found := ranker.Search(discovery.Query{Text: text, Candidates: candidates, Limit: limit})
 	matches := make([]Match, len(found.Matches))
+	most := 0.0
+	for _, m := range found.Matches {
+		most = max(most, m.Confidence)
+	}
 	for i, m := range found.Matches {
 		n, _ := v.world.Catalog.Number(m.Tool)
 		one := Match{Match: m, Number: n, Own: v.world.Catalog.Tool(n).Owner != "", Enabled: f.Answer.Enable.Enabled.Test(n), Unhealthy: f.PutAside(n)}
-		one.Ranking = m.Score / found.Matches[0].Score * found.Matches[0].Confidence
+		one.Ranking = m.Score / found.Matches[0].Score * most
 		one.Adjustment = v.adjustment(f, n, one.Unhealthy, found.Steps)
+		if threshold := v.weights.Confidence.Threshold; one.Confidence < threshold {
+			// Rankings are shares of the best tool's. Where that is hardly like the request, a tool that few past requests
+			// needed ranks lower, though it is sure.
+			one.Adjustment *= one.Confidence / threshold
+		}
 		one.Score = one.Ranking * one.Adjustment
 		matches[i] = one
 	}

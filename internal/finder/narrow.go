@@ -47,7 +47,7 @@ func (v *View) best(f *Facts, s *Settings, query string) []Match {
 		found = slices.DeleteFunc(found, func(m Match) bool { return !v.fits(m) })
 		return found[:min(len(found), limit)]
 	}
-	found := top(v.search(f, v.common.ranker, v.sharedCandidates(rest), query, 2*s.TopKSystem+5), s.TopKSystem)
+	found := top(v.search(f, v.shelf, v.sharedCandidates(rest), query, 2*s.TopKSystem+5), s.TopKSystem)
 	if v.own != nil {
 		found = append(found, top(v.search(f, v.own, v.ownCandidates(rest), query, 2*s.TopKUser+5), s.TopKUser)...)
 	}

@@ -2,6 +2,7 @@ package finder
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -64,8 +65,10 @@ type common struct {
 // owned is what is searched for one user only.
 type owned struct {
 	common *common
+	groups []id.Group
 	tools  []held
-	ranker *discovery.Ranker
+	ranker *discovery.Ranker // of the user's private tools; nil: there are none
+	shared *discovery.Ranker // of shared tools, with what the user and his groups teach
 }
 
 // held is a tool as it was indexed.
@@ -79,12 +82,13 @@ type held struct {
 type View struct {
 	*common
 	weights *discovery.Weights
+	shelf   *discovery.Ranker // of shared tools
 	own     *discovery.Ranker // nil: the user has no private tools
 }
 
 // Of returns the indexes of a catalogue for a user. A catalogue that is new takes some milliseconds for thousands of
 // tools; the first one takes about a second. Whoever comes meanwhile waits, but no longer than ctx.
-func (s *Shelf) Of(ctx context.Context, world *effective.World, user id.User) (View, error) {
+func (s *Shelf) Of(ctx context.Context, world *effective.World, user id.User, groups ...id.Group) (View, error) {
 	learned := s.learned()
 	c := s.common.Load()
 	if c == nil || c.world != world || c.learned != learned {
@@ -92,7 +96,8 @@ func (s *Shelf) Of(ctx context.Context, world *effective.World, user id.User) (V
 			return View{}, ctx.Err()
 		}
 	}
-	return View{common: c, weights: &s.weights, own: s.of(c, user)}, nil
+	o := s.of(c, user, groups)
+	return View{common: c, weights: &s.weights, shelf: o.shared, own: o.ranker}, nil
 }
 
 // make makes the common part for a catalogue.
@@ -185,37 +190,46 @@ func (c *common) number(index *discovery.Index) {
 	}
 }
 
-// of returns the ranker of a user's private tools; nil: there are none.
-func (s *Shelf) of(c *common, user id.User) *discovery.Ranker {
+// of returns what is searched for one user only.
+func (s *Shelf) of(c *common, user id.User, groups []id.Group) *owned {
 	private := c.world.Catalog.OwnedBy(user)
-	if private.None() {
-		return nil
+	if private.None() && c.learned == nil {
+		return &owned{shared: c.ranker}
 	}
 	before, ok := s.owners.Get(user)
-	if ok && before.common == c {
-		return before.ranker
+	if ok && before.common == c && slices.Equal(before.groups, groups) {
+		return before
 	}
-	o := &owned{common: c}
-	for n := range private.EachSet() {
-		o.tools = append(o.tools, c.held(n))
-	}
-	var index *discovery.Index
-	if ok && before.common.ranker.Index() == c.ranker.Index() && sameTools(before.tools, o.tools) {
-		index = before.ranker.Index()
-	} else {
-		described := make([]discovery.Tool, len(o.tools))
-		for i, h := range o.tools {
-			described[i] = describe(h.tool, h.toolType, c.servers)
-		}
-		index = c.ranker.Index().Beside(described)
-	}
-	var levels []discovery.Level
+	o := &owned{common: c, groups: groups, shared: c.ranker}
 	if c.learned != nil {
-		levels = c.learned.Private(user)
+		if levels := c.learned.Own(user, groups); len(levels) > 0 {
+			o.shared = c.ranker.Over(levels...)
+		}
 	}
-	o.ranker = discovery.NewRanker(index, s.weights, levels...)
+	if !private.None() {
+		for n := range private.EachSet() {
+			o.tools = append(o.tools, c.held(n))
+		}
+		var levels []discovery.Level
+		if c.learned != nil {
+			levels = c.learned.Private(user)
+		}
+		o.ranker = discovery.NewRanker(o.index(before), s.weights, levels...)
+	}
 	s.owners.Add(user, o)
-	return o.ranker
+	return o
+}
+
+// index is that of the user's private tools; before is nil, or what there was before.
+func (o *owned) index(before *owned) *discovery.Index {
+	if before != nil && before.ranker != nil && before.common.ranker.Index() == o.common.ranker.Index() && sameTools(before.tools, o.tools) {
+		return before.ranker.Index()
+	}
+	described := make([]discovery.Tool, len(o.tools))
+	for i, h := range o.tools {
+		described[i] = describe(h.tool, h.toolType, o.common.servers)
+	}
+	return o.common.ranker.Index().Beside(described)
 }
 
 func sameTools(a, b []held) bool {

@@ -3,6 +3,7 @@ package grpcserver
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
@@ -12,6 +13,7 @@ import (
 	"github.com/toolgrant/toolgrant/internal/finder"
 	"github.com/toolgrant/toolgrant/internal/health"
 	"github.com/toolgrant/toolgrant/internal/id"
+	"github.com/toolgrant/toolgrant/internal/learning"
 	"github.com/toolgrant/toolgrant/internal/replica"
 )
 
@@ -24,6 +26,8 @@ type DiscoveryOptions struct {
 	Shelf *finder.Shelf
 	// Settings; zero: the defaults.
 	Settings finder.Settings
+	// Log is told of searches; nil: nobody is.
+	Log *learning.Log
 }
 
 // discoverer finds tools, for DiscoveryService and for ResolveTools.
@@ -55,6 +59,18 @@ type askedQuestion struct {
 	advance bool
 }
 
+// activeGroups are the user's, sorted.
+func activeGroups(q *effective.Question) []id.Group {
+	var groups []id.Group
+	for _, m := range q.User.Memberships {
+		if m.ActiveAt(q.Now) {
+			groups = append(groups, m.Group)
+		}
+	}
+	slices.Sort(groups)
+	return groups
+}
+
 // conversation is what requests of DiscoveryService have in common.
 type conversation interface {
 	GetChatId() string
@@ -75,7 +91,7 @@ func (s *discoveryServer) ask(ctx context.Context, r conversation, turn *int32) 
 	if asked.Question, asked.advance, err = facts.Ask(surface, turn, s.now()); err != nil {
 		return facts, asked, view, err
 	}
-	view, err = s.Shelf.Of(ctx, facts.World, asked.User.ID)
+	view, err = s.Shelf.Of(ctx, facts.World, asked.User.ID, activeGroups(&asked.Question)...)
 	return facts, asked, view, err
 }
 
@@ -96,6 +112,9 @@ func (s *discoveryServer) SearchTools(ctx context.Context, r *toolgrantv1.Search
 		result := view.Find(s.facts(&facts, &asked.Question, r.GetChatId()), &s.Settings, &request)
 		if facts.Expired() {
 			continue
+		}
+		if s.Log != nil {
+			s.Log.Record(learning.Search{Chat: id.Chat(r.GetChatId()), User: asked.User.ID, Groups: activeGroups(&asked.Question), Found: result.Found, Time: asked.Now}, request.Text)
 		}
 		response := searchToProto(facts.World, &result, r.GetExplain())
 		response.Revision, response.Stale = facts.Token, facts.Stale

@@ -89,16 +89,14 @@ func (s *entitlementServer) resolveTools(ctx context.Context, r *toolgrantv1.Res
 		if err != nil {
 			return nil, err
 		}
-		var made *answer
 		held := false
-		if narrowed, err := s.narrow(ctx, &facts, &asked, r); err != nil {
-			return nil, err
-		} else if narrowed != nil {
-			made = narrowed
-		} else if r.GetConsistency().GetFullyConsistent() {
+		made, err := s.narrow(ctx, &facts, &asked, r)
+		switch {
+		case err != nil || made != nil:
+		case r.GetConsistency().GetFullyConsistent():
 			// Its facts are of this call only, so nobody could use the answer again.
 			made, err = s.answers.make(ctx, &facts, &asked, r.GetView())
-		} else {
+		default:
 			made, held, err = s.answers.of(ctx, &facts, &asked, r.GetChatId(), r.GetView())
 		}
 		if err != nil {

@@ -14,7 +14,7 @@ func (s *entitlementServer) narrow(ctx context.Context, f *replica.Facts, q *eff
 	if r.GetQuery() == "" {
 		return nil, nil
 	}
-	view, err := s.finds.Shelf.Of(ctx, f.World, q.User.ID)
+	view, err := s.finds.Shelf.Of(ctx, f.World, q.User.ID, activeGroups(q)...)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,8 @@ func (s *Store) RefuseCall(ctx context.Context, r audit.Refusal) error {
 	}))
 }
 
-// AddOutcomes adds the outcomes of calls that have none yet.
+// AddOutcomes adds the outcomes of calls that have none yet, and joins those that went well with the searches that led to
+// them.
 func (s *Store) AddOutcomes(ctx context.Context, outcomes []call.Outcome) error {
 	outcomes = slices.Clone(outcomes)
 	slices.SortStableFunc(outcomes, func(a, b call.Outcome) int { return cmp.Compare(a.Call, b.Call) })
@@ -33,7 +34,12 @@ func (s *Store) AddOutcomes(ctx context.Context, outcomes []call.Outcome) error 
 		p.LatenciesMs, p.Tokens = append(p.LatenciesMs, o.Latency.Milliseconds()), append(p.Tokens, o.Tokens)
 		p.ReportTimes = append(p.ReportTimes, stored(o.Time))
 	}
-	return translate(s.queries.AddOutcomes(ctx, s.pool, p))
+	return translate(pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		if err := s.queries.AddOutcomes(ctx, tx, p); err != nil {
+			return err
+		}
+		return s.queries.AddSearchUses(ctx, tx, p.CallIds)
+	}))
 }
 
 // PruneOutcomes deletes the outcomes that are older than an instant, some at a time.

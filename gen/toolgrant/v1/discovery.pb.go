@@ -422,9 +422,10 @@ type MatchFeatures struct {
 	Nearest float64 `protobuf:"fixed64,10,opt,name=nearest,proto3" json:"nearest,omitempty"`
 	// How many past requests of the tool are much like this one.
 	Similar int32 `protobuf:"varint,11,opt,name=similar,proto3" json:"similar,omitempty"`
-	// What all of the above come to, before risk, cost, health and semantic level.
+	// What all of the above come to, before what adjustment tells.
 	Ranking float64 `protobuf:"fixed64,12,opt,name=ranking,proto3" json:"ranking,omitempty"`
-	// What risk, cost, health and semantic level leave of it. More than 1: a credit.
+	// What risk, cost, health, semantic level and a confidence below the server's threshold leave of it. More than 1: a
+	// credit.
 	Adjustment    float64 `protobuf:"fixed64,13,opt,name=adjustment,proto3" json:"adjustment,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -47,6 +47,44 @@ func (q *Queries) AddAvatarEntries(ctx context.Context, db DBTX, arg []AddAvatar
 	return db.CopyFrom(ctx, []string{"chat_avatar_log"}, []string{"chat_id", "sequence_number", "avatar_id", "action", "turn", "request_id", "create_time"}, &iteratorForAddAvatarEntries{rows: arg})
 }
 
+// iteratorForAddSearches implements pgx.CopyFromSource.
+type iteratorForAddSearches struct {
+	rows                 []AddSearchesParams
+	skippedFirstNextCall bool
+}
+
+func (r *iteratorForAddSearches) Next() bool {
+	if len(r.rows) == 0 {
+		return false
+	}
+	if !r.skippedFirstNextCall {
+		r.skippedFirstNextCall = true
+		return true
+	}
+	r.rows = r.rows[1:]
+	return len(r.rows) > 0
+}
+
+func (r iteratorForAddSearches) Values() ([]interface{}, error) {
+	return []interface{}{
+		r.rows[0].ChatID,
+		r.rows[0].UserID,
+		r.rows[0].GroupIds,
+		r.rows[0].Features,
+		r.rows[0].Query,
+		r.rows[0].FoundToolIds,
+		r.rows[0].CreateTime,
+	}, nil
+}
+
+func (r iteratorForAddSearches) Err() error {
+	return nil
+}
+
+func (q *Queries) AddSearches(ctx context.Context, db DBTX, arg []AddSearchesParams) (int64, error) {
+	return db.CopyFrom(ctx, []string{"searches"}, []string{"chat_id", "user_id", "group_ids", "features", "query", "found_tool_ids", "create_time"}, &iteratorForAddSearches{rows: arg})
+}
+
 // iteratorForAddToolEntries implements pgx.CopyFromSource.
 type iteratorForAddToolEntries struct {
 	rows                 []AddToolEntriesParams

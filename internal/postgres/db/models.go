@@ -275,6 +275,31 @@ type QuotaResetsDone struct {
 	CreateTime time.Time
 }
 
+// What was searched for and found; never changed, deleted when old.
+type Search struct {
+	SearchID     int64
+	ChatID       string
+	UserID       string
+	GroupIds     []string
+	Features     []int64
+	Query        *string
+	FoundToolIds []string
+	CreateTime   time.Time
+}
+
+// Calls that went well and the searches that led to them; never changed, deleted when old.
+type SearchUse struct {
+	CallID     string
+	SearchID   int64
+	UserID     string
+	GroupIds   []string
+	ToolID     string
+	Private    bool
+	Features   []int64
+	ReportTime time.Time
+	CreateTime time.Time
+}
+
 // Tool types with a configuration and a prompt: the unit of control.
 type Tool struct {
 	ToolID               string

@@ -17,8 +17,11 @@ import (
 
 	"github.com/toolgrant/toolgrant/internal/call"
 	"github.com/toolgrant/toolgrant/internal/catalog"
+	"github.com/toolgrant/toolgrant/internal/discovery"
+	"github.com/toolgrant/toolgrant/internal/finder"
 	"github.com/toolgrant/toolgrant/internal/grpcserver"
 	"github.com/toolgrant/toolgrant/internal/health"
+	"github.com/toolgrant/toolgrant/internal/learning"
 	"github.com/toolgrant/toolgrant/internal/postgres"
 	"github.com/toolgrant/toolgrant/internal/quota"
 	"github.com/toolgrant/toolgrant/internal/redisstore"
@@ -46,6 +49,8 @@ type Options struct {
 	Calls grpcserver.CallOptions
 	// Discovery is how tools are found. Default: as a server does.
 	Discovery grpcserver.DiscoveryOptions
+	// Learning nodes record searches and learn from them; the caller reads what there is to learn (Node.Learning).
+	Learning bool
 	// Forgetful nodes do not look at once for what they wrote themselves.
 	Forgetful bool
 }
@@ -56,8 +61,11 @@ type Node struct {
 	Replica *replica.Replica
 	Server  *grpc.Server
 	Health  *health.Board
-	Address string
-	Conn    *grpc.ClientConn
+	// Learning and Searches are those of a learning node.
+	Learning *learning.Follower
+	Searches *learning.Log
+	Address  string
+	Conn     *grpc.ClientConn
 	// Stop ends the node before the test does, without a farewell to those who are connected.
 	Stop func()
 }
@@ -144,6 +152,10 @@ func Start(t testing.TB, url string, o Options) *Node {
 		_ = outcomes.Close(limit)
 	})
 	o.Calls.Memory, o.Calls.Outcomes, o.Calls.CacheBytes = call.NewMemory(calls), outcomes, cacheBytes
+	n := &Node{}
+	if o.Learning {
+		n.learn(t, store, &o, logger)
+	}
 	server := grpcserver.New(grpcserver.Options{Calls: o.Calls, Discovery: o.Discovery, ApprovalTTL: approvalTTL, Health: health, Store: store, Replica: memory, Gate: quota.NewGate(gate), Resets: store, History: history, Logger: logger,
 		Answers:            grpcserver.NewAnswers(cacheBytes),
 		CheckpointInterval: o.CheckpointInterval, ServerOptions: o.ServerOptions, Now: o.Now})
@@ -167,5 +179,20 @@ func Start(t testing.TB, url string, o Options) *Node {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	return &Node{Store: store, Replica: memory, Server: server, Health: health, Address: listener.Addr().String(), Conn: conn, Stop: stopAll}
+	n.Store, n.Replica, n.Server, n.Health, n.Address, n.Conn, n.Stop = store, memory, server, health, listener.Addr().String(), conn, stopAll
+	return n
+}
+
+// learn makes a node record searches and learn from them.
+func (n *Node) learn(t testing.TB, store *postgres.Store, o *Options, logger *slog.Logger) {
+	t.Helper()
+	weights := discovery.DefaultWeights()
+	var err error
+	if n.Learning, err = learning.NewFollower(testkit.Context(t), store, weights.Learned, o.Now, logger); err != nil {
+		t.Fatal(err)
+	}
+	n.Searches = learning.NewLog(store, false, logger)
+	t.Cleanup(func() { _ = n.Searches.Close(context.WithoutCancel(testkit.Context(t))) })
+	o.Discovery.Log = n.Searches
+	o.Discovery.Shelf = finder.NewShelf(weights, func() finder.Learned { return n.Learning.Learned() })
 }

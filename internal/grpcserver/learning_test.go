@@ -1,0 +1,162 @@
+package grpcserver_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"google.golang.org/protobuf/proto"
+
+	v1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
+	"github.com/toolgrant/toolgrant/internal/testkit"
+	"github.com/toolgrant/toolgrant/internal/testkit/node"
+)
+
+// school is two servers of one database that learn.
+type school struct {
+	*finding
+	other *finding
+	redis string
+}
+
+func openSchool(t *testing.T) *school {
+	t.Helper()
+	s := &school{redis: testkit.Redis(t)}
+	url := testkit.Database(t)
+	s.finding = s.open(t, url)
+	s.apply(testkit.Context(t), t, libraryOf(20))
+	s.other = s.open(t, url)
+	return s
+}
+
+func (s *school) open(t *testing.T, url string) *finding {
+	t.Helper()
+	n := node.Start(t, url, node.Options{Learning: true, Redis: s.redis})
+	return &finding{t, clientOf(n.Conn, url), v1.NewDiscoveryServiceClient(n.Conn), n}
+}
+
+// use searches, turns a tool on, calls it and reports that it went well (or not).
+func (f *finding) use(chat, user, query, tool string, outcome v1.CallOutcome) {
+	f.Helper()
+	ctx := testkit.Context(f.T)
+	if _, err := f.CreateChat(ctx, &v1.CreateChatRequest{ChatId: chat, UserId: user, Surface: web, RequestId: "create"}); err != nil {
+		f.Fatal(err)
+	}
+	f.search(&v1.SearchToolsRequest{ChatId: chat, UserId: user, Surface: web, Query: query})
+	if err := f.node.Searches.Flush(ctx); err != nil {
+		f.Fatal(err)
+	}
+	p := f.enable(&v1.EnableToolsRequest{ChatId: chat, UserId: user, Surface: web, RequestId: "on", Names: []string{tool}})
+	if len(p.GetEnabled()) != 1 {
+		f.Fatalf("%v", p)
+	}
+	calls := v1.NewCallServiceClient(f.conn)
+	if a, err := calls.AuthorizeCall(ctx, &v1.AuthorizeCallRequest{CallId: chat, ChatId: chat, UserId: user, Surface: web, Function: p.GetEnabled()[0].GetName()}); err != nil ||
+		a.GetDecision() != v1.CallDecision_CALL_DECISION_ALLOW {
+		f.Fatalf("%v, %v", a, err)
+	}
+	if _, err := calls.ReportCall(ctx, &v1.ReportCallRequest{CallId: chat, Outcome: outcome}); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// written waits until so many outcomes are written, and has a server read what there is to learn.
+func (f *finding) written(outcomes int) {
+	f.Helper()
+	ctx := testkit.Context(f.T)
+	conn, err := pgx.Connect(ctx, f.url)
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	for n := -1; n < outcomes; { // outcomes come half a second later; the test's deadline ends this
+		if err := conn.QueryRow(ctx, "SELECT count(*) FROM call_outcomes").Scan(&n); err != nil {
+			f.Fatal(err)
+		}
+	}
+	f.read()
+}
+
+func (f *finding) read() {
+	f.Helper()
+	if err := f.node.Learning.Read(testkit.Context(f.T)); err != nil {
+		f.Fatal(err)
+	}
+}
+
+func explainedBy(user, query string) *v1.SearchToolsRequest {
+	r := searchBy(user, query)
+	r.Explain, r.TopK = true, 50
+	return r
+}
+
+// Two users call the forecast by words that no tool has. Others find it by these words then, at every server and after a
+// restart, alike.
+func TestLearningFromUse(t *testing.T) {
+	s := openSchool(t)
+	const words = "umbrella gumboots puddles today"
+	if p := s.search(searchBy("bob", words)); len(p.GetMatches()) != 0 {
+		t.Fatalf("found before it was learned: %v", p)
+	}
+	s.use("u1", "ann", words, "get_weather", success)
+	s.use("u2", "bob", "gumboots against puddles today", "get_weather", success)
+	s.use("u3", "ann", words, "pollen", v1.CallOutcome_CALL_OUTCOME_ERROR)
+	s.written(3)
+	p := s.search(explainedBy("bob", words))
+	if len(p.GetMatches()) == 0 || p.GetMatches()[0].GetToolId() != "weather" || p.GetMatches()[0].GetFeatures().GetSimilar() < 2 {
+		t.Fatalf("%v", p)
+	}
+	if kind := p.GetMatches()[0].GetWhyMatched()[0].GetKind(); kind != v1.MatchReasonKind_MATCH_REASON_KIND_PAST {
+		t.Errorf("%v", p.GetMatches()[0].GetWhyMatched())
+	}
+	s.other.read()
+	restarted := s.open(t, s.url)
+	for name, server := range map[string]*finding{"another server": s.other, "a server that starts": restarted} {
+		for _, user := range []string{"ann", "bob"} {
+			want, got := s.search(explainedBy(user, words)), server.search(explainedBy(user, words))
+			want.Revision, got.Revision = "", ""
+			if !proto.Equal(got, want) {
+				t.Errorf("%s answers %s %v\nwant %v", name, user, got, want)
+			}
+		}
+	}
+}
+
+// What is learned of private tools stays with their owner.
+func TestLearningOfPrivateTools(t *testing.T) {
+	s := openSchool(t)
+	const words = "umbrella gumboots puddles today"
+	before := s.search(explainedBy("bob", words))
+	for i := range 3 {
+		s.use(fmt.Sprint("u", i), "ann", words, "zanzibar_index", success)
+	}
+	s.written(3)
+	if p := s.search(explainedBy("ann", words)); len(p.GetMatches()) == 0 || p.GetMatches()[0].GetToolId() != "ann.more" {
+		t.Errorf("ann finds %v", p)
+	}
+	after := s.search(explainedBy("bob", words))
+	before.Revision, after.Revision = "", ""
+	if !proto.Equal(after, before) {
+		t.Errorf("bob finds %v\nbefore %v", after, before)
+	}
+}
+
+// The words of searches are not kept.
+func TestWordsAreNotKept(t *testing.T) {
+	s := openSchool(t)
+	ctx := testkit.Context(t)
+	s.search(searchBy("bob", "umbrella"))
+	if err := s.node.Searches.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(ctx, s.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	var searches, kept int
+	if err := conn.QueryRow(ctx, "SELECT count(*), count(query) FROM searches WHERE cardinality(features) = 1").Scan(&searches, &kept); err != nil || searches != 1 || kept != 0 {
+		t.Errorf("%d searches, %d with words, %v", searches, kept, err)
+	}
+}

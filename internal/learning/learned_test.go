@@ -1,0 +1,106 @@
+package learning_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/toolgrant/toolgrant/internal/discovery"
+	"github.com/toolgrant/toolgrant/internal/id"
+	"github.com/toolgrant/toolgrant/internal/learning"
+)
+
+var now = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+
+func use(n int, user, tool, text string, age time.Duration) learning.Use {
+	return learning.Use{Call: id.Call(fmt.Sprint(n)), User: id.User(user), Groups: []id.Group{"g-" + id.Group(user[:1])}, Tool: id.Tool(tool),
+		Features: discovery.FeaturesOf(text), Time: now.Add(-age)}
+}
+
+var tools = []discovery.Tool{{ID: "rain", Name: "forecast"}, {ID: "sun", Name: "tanning"}}
+
+func search(l *learning.Learned, user string, groups []id.Group, text string) discovery.Result {
+	r := discovery.NewRanker(discovery.NewIndex(tools), discovery.DefaultWeights(), l.Common()...).Over(l.Own(id.User(user), groups)...)
+	return r.Search(discovery.Query{Text: text, Limit: 2})
+}
+
+func learn(uses ...learning.Use) *learning.Learned {
+	return learning.Learn(uses, discovery.DefaultWeights().Learned, now)
+}
+
+// However often one user does a thing, others are moved as if he had done it once; he himself is moved.
+func TestOneUserMovesOthersNoFurtherThanOnce(t *testing.T) {
+	uses := []learning.Use{use(0, "ann", "rain", "umbrella today", 0), use(1, "bob", "rain", "umbrella today", 0)}
+	once := append([]learning.Use{use(2, "eve", "sun", "umbrella today", 0)}, uses...)
+	often := append([]learning.Use(nil), uses...)
+	for i := range 1000 {
+		often = append(often, use(2+i, "eve", "sun", "umbrella today", 0))
+	}
+	if a, b := search(learn(once...), "cat", nil, "umbrella today"), search(learn(often...), "cat", nil, "umbrella today"); !reflect.DeepEqual(a, b) {
+		t.Errorf("once %+v\noften %+v", a, b)
+	}
+	if m := search(learn(often...), "cat", nil, "umbrella today").Matches; m[0].Tool != "rain" {
+		t.Errorf("others find %v", m)
+	}
+	if m := search(learn(often...), "eve", nil, "umbrella today").Matches; m[0].Tool != "sun" {
+		t.Errorf("eve finds %v", m)
+	}
+}
+
+// All that one user tells of many tools is bounded too.
+func TestOneUsersContributionsAreBounded(t *testing.T) {
+	var uses []learning.Use
+	for i := range 5000 {
+		uses = append(uses, use(i, "eve", fmt.Sprint("tool-", i), fmt.Sprint("word", i), 0))
+	}
+	if kept := learn(uses...).Common()[0].History.Len(); kept != 64 {
+		t.Errorf("%d requests of one user are kept, want 64", kept)
+	}
+}
+
+func TestLearningDoesNotDependOnOrder(t *testing.T) {
+	var uses []learning.Use
+	for i := range 200 {
+		uses = append(uses, use(i, []string{"ann", "bob", "cat"}[i%3], []string{"rain", "sun"}[i%2], fmt.Sprint("umbrella today ", i%7), time.Duration(i)*24*time.Hour))
+	}
+	want := search(learn(uses...), "ann", []id.Group{"g-a"}, "umbrella today 3")
+	for range 5 {
+		rand.Shuffle(len(uses), func(i, j int) { uses[i], uses[j] = uses[j], uses[i] })
+		if got := search(learn(uses...), "ann", []id.Group{"g-a"}, "umbrella today 3"); !reflect.DeepEqual(got, want) {
+			t.Fatalf("%+v\nwant %+v", got, want)
+		}
+	}
+}
+
+// A group's habits count for its members more than for others.
+func TestGroupsTeachTheirMembers(t *testing.T) {
+	uses := []learning.Use{use(0, "ann", "rain", "umbrella today", 0), use(1, "abe", "rain", "umbrella today", 0)}
+	for i, user := range []string{"sam", "sue", "sid", "sal"} {
+		uses = append(uses, use(10+i, user, "sun", "umbrella today", 0))
+	}
+	l := learn(uses...)
+	share := func(groups []id.Group) float64 {
+		for _, m := range search(l, "new", groups, "umbrella today").Matches {
+			if m.Tool == "rain" {
+				return m.Score
+			}
+		}
+		return 0
+	}
+	if member, other := share([]id.Group{"g-a"}), share(nil); member <= other {
+		t.Errorf("rain scores %v for a member, %v for others", member, other)
+	}
+}
+
+// Old habits fade.
+func TestUsesAge(t *testing.T) {
+	var uses []learning.Use
+	for i, user := range []string{"ann", "bob", "cat"} {
+		uses = append(uses, use(i, user, "sun", "umbrella today", 300*24*time.Hour), use(10+i, user, "rain", "umbrella today", 0))
+	}
+	if m := search(learn(uses...), "new", nil, "umbrella today").Matches; len(m) == 0 || m[0].Tool != "rain" {
+		t.Errorf("%v", m)
+	}
+}
