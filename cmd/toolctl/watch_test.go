@@ -103,10 +103,10 @@ func TestWatchShowsWhatChanges(t *testing.T) {
 	o.run(t, `avatars: [{avatar_id: helper}]`, "apply", "-f", "-")
 	w.expect(t, "new chat with avatars helper", "− weather gone: not enabled any more, or deleted")
 	o.run(t, "", "chat", "create", "c", "--user", "ann")
-	o.run(t, "", "chat", "enable", "c", "weather", "--ttl-turns", "3")
 	if got := w.next(t, w.lines); !strings.HasSuffix(got, " chat with avatars helper") {
 		t.Errorf("a chat that exists is told with %q", got)
 	}
+	o.run(t, "", "chat", "enable", "c", "weather", "--ttl-turns", "3")
 	w.expect(t, "chat with avatars helper", "+ weather effective: chat, for 3 more turns")
 	w.interrupt()
 	if err := w.end(t); err != nil {
