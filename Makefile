@@ -28,7 +28,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z][a-z\/-]*:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: setup
-setup: $(BUF) $(SQLC) $(PROTOC_GEN_GO) $(PROTOC_GEN_GO_GRPC) $(GOLANGCI_LINT) $(PROTOVALIDATE) postgres redis ## Install what is missing: pinned tools, imported protos, PostgreSQL, Redis
+setup: $(BUF) $(SQLC) $(PROTOC_GEN_GO) $(PROTOC_GEN_GO_GRPC) $(GOLANGCI_LINT) $(PROTOVALIDATE) postgres redis mcp-servers ## Install what is missing: pinned tools, imported protos, PostgreSQL, Redis, MCP servers for tests
 	go mod download
 
 .PHONY: generate
@@ -47,7 +47,7 @@ build: ## Compile everything
 	go build ./...
 
 .PHONY: run
-run: postgres ## Serve on embedded defaults, apply examples/, show what three conversations may use, keep serving
+run: postgres ## Serve on embedded defaults, apply examples/company.yaml, show what three conversations may use, keep serving
 	@tools/demo keep
 
 .PHONY: demo
@@ -55,7 +55,7 @@ demo: postgres ## The same, and exit
 	@tools/demo
 
 .PHONY: test
-test: postgres redis ## Run all tests, with the race detector, on private servers
+test: postgres redis mcp-servers ## Run all tests, with the race detector, on private servers
 	go test -race -timeout $(TEST_TIMEOUT) ./...
 
 .PHONY: lint
@@ -100,6 +100,10 @@ postgres:
 .PHONY: redis
 redis:
 	@tools/install-redis
+
+.PHONY: mcp-servers
+mcp-servers:
+	@tools/install-mcp-servers
 
 # go-install,package@version: the binary of the target's name, whatever GOFLAGS this machine has.
 go-install = GOFLAGS= GOTOOLCHAIN=$(GOVERSION) GOBIN=$(@D) go install $1

@@ -51,9 +51,10 @@ func (m *monitor) check(server *grpc.Server) {
 	}
 }
 
-func (m *monitor) handler(metrics, services http.Handler) http.Handler {
+func (m *monitor) handler(metrics, services, mcp http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", services)
+	mux.Handle("/mcp", mcp)
 	mux.Handle("GET /metrics", metrics)
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)

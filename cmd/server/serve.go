@@ -147,8 +147,13 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	if err != nil {
 		return errors.Join(err, grpcListener.Close(), httpListener.Close())
 	}
-	web := &http.Server{Handler: monitor.handler(metrics.Handler(log), services), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
-	log.Info(fmt.Sprintf("Toolgrant serves gRPC on %s, and over HTTP, with /healthz, /readyz and /metrics, on http://%s", grpcListener.Addr(), httpListener.Addr()))
+	mcpSide, err := newMCPSide(c, grpcListener.Addr().String(), memory, store, log)
+	if err != nil {
+		return errors.Join(err, grpcListener.Close(), httpListener.Close())
+	}
+	defer mcpSide.close()
+	web := &http.Server{Handler: monitor.handler(metrics.Handler(log), services, mcpSide.gateway.Handler()), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
+	log.Info(fmt.Sprintf("Toolgrant serves gRPC on %s, and over HTTP, with /mcp, /healthz, /readyz and /metrics, on http://%s", grpcListener.Addr(), httpListener.Addr()))
 	log.Warn("there is no authentication: whoever can reach these addresses on this machine may do everything")
 
 	group, ctx := errgroup.WithContext(ctx)
@@ -170,6 +175,10 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	})
 	group.Go(func() error {
 		board.Run(ctx)
+		return nil
+	})
+	group.Go(func() error {
+		mcpSide.run(ctx)
 		return nil
 	})
 	group.Go(func() error {
@@ -198,6 +207,7 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 		monitor.health.Shutdown()
 		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.ShutdownTimeout)
 		defer cancel()
+		mcpSide.gateway.Close()
 		err := web.Shutdown(limit) // before the other, which would break off calls over HTTP
 		drained := make(chan struct{})
 		go func() {

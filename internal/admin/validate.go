@@ -141,6 +141,9 @@ func deviceOwners(stored Manifest, e Edit, gone map[Ref]bool) map[id.Device]id.U
 
 func (w *world) checkServer(path string, s catalog.MCPServer) {
 	if s.Transport != catalog.TransportStreamableHTTP {
+		if _, err := s.CommandLine(); err != nil {
+			w.fault(path+".endpoint", "%s", oneLine(err))
+		}
 		return
 	}
 	if u, err := url.Parse(s.Endpoint); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {

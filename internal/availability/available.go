@@ -2,7 +2,7 @@
 //
 //	available = (offered - revoked) | granted | owned
 //
-// less what is retired, switched off, somebody else's, or, on a device, beyond what the device can do.
+// less what is retired, switched off, in quarantine, somebody else's, or, on a device, beyond what the device can do.
 package availability
 
 import (
@@ -119,6 +119,7 @@ func (d Decision) on(user *User, surface Surface) Decision {
 	d.Available.InPlaceUnion(s.catalog.OwnedBy(user.ID))
 	d.Available.InPlaceDifference(s.catalog.Retired())
 	d.Available.InPlaceDifference(s.catalog.TypeDisabled())
+	d.Available.InPlaceDifference(s.catalog.Quarantined())
 	d.Available.InPlaceDifference(d.Foreign)
 	d.Available.InPlaceDifference(d.Incapable)
 	return d

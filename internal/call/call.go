@@ -74,6 +74,7 @@ const (
 	ReasonUnknownFunction      Reason = "UNKNOWN_FUNCTION"
 	ReasonFunctionElsewhere    Reason = "FUNCTION_ELSEWHERE"
 	ReasonAmbiguousFunction    Reason = "AMBIGUOUS_FUNCTION"
+	ReasonQuarantined          Reason = "QUARANTINED"
 	ReasonNotEnabled           Reason = "NOT_ENABLED"
 	ReasonWithheld             Reason = "WITHHELD"
 	ReasonPreconditionFailed   Reason = "PRECONDITION_FAILED"

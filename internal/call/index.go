@@ -19,6 +19,15 @@ type Index struct {
 	compiled []compiledTool // by number
 	// conditional are the tools that have preconditions or are for the models of certain providers only.
 	conditional []uint
+	// quarantined finds functions that may not be used, since their servers changed or added them. They take the place
+	// of no other function.
+	quarantined map[nameKey]quarantined
+}
+
+// quarantined is a function that may not be used until an operator has approved it.
+type quarantined struct {
+	number     uint // the tool's
+	difference catalog.Difference
 }
 
 type nameKey struct {
@@ -55,6 +64,8 @@ func Compile(tools *catalog.Snapshot, servers []catalog.MCPServer) *Index {
 		servers:  make(map[id.MCPServer]*catalog.MCPServer, len(servers)),
 		names:    make(map[nameKey][]candidate, tools.Len()),
 		compiled: make([]compiledTool, tools.Len()),
+
+		quarantined: map[nameKey]quarantined{},
 	}
 	for i := range servers {
 		x.servers[servers[i].ID] = &servers[i]
@@ -63,6 +74,11 @@ func Compile(tools *catalog.Snapshot, servers []catalog.MCPServer) *Index {
 	for n := range x.compiled {
 		t, c := tools.Tool(uint(n)), &x.compiled[n]
 		c.functions = functionsOf(t, tools.Type(uint(n)), schemas)
+		_, held := tools.Type(uint(n)).Usable()
+		for i := range held {
+			q := quarantined{uint(n), tools.Type(uint(n)).Difference(&held[i])}
+			x.quarantined[nameKey{t.Owner, held[i].Name}], x.quarantined[nameKey{t.Owner, UniqueName(t.Name, held[i].Name)}] = q, q
+		}
 		c.requires = compileRequirements(t)
 		c.fallback = x.chain(uint(n))
 		if len(c.requires) > 0 || len(t.Capability.ProviderConstraints) > 0 {
@@ -94,9 +110,10 @@ func functionsOf(t *catalog.Tool, toolType *catalog.ToolType, schemas schemas) [
 	if toolType.Source != catalog.SourceExternalMCP {
 		return []function{{name: t.Name, unique: t.Name, risk: t.Risk, schema: schemas.of(&toolType.InputSchema)}}
 	}
-	functions := make([]function, len(toolType.Functions))
-	for i := range toolType.Functions {
-		f := &toolType.Functions[i]
+	usable, _ := toolType.Usable()
+	functions := make([]function, len(usable))
+	for i := range usable {
+		f := &usable[i]
 		functions[i] = function{name: f.Name, unique: UniqueName(t.Name, f.Name), risk: higher(t.Risk, f.Risk()), schema: schemas.of(&f.InputSchema)}
 	}
 	return functions

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/toolgrant/toolgrant/internal/catalog"
 	"github.com/toolgrant/toolgrant/internal/effective"
 	"github.com/toolgrant/toolgrant/internal/id"
 )
@@ -60,6 +61,9 @@ func source(f *Facts, r *Request, a *Answer) (*candidate, bool) {
 	}
 	candidates := bestStanding(f, server, shared, own)
 	if len(candidates) == 0 {
+		if f.quarantined(r, server, a) {
+			return nil, false
+		}
 		f.notThere(r, server, bestStanding(f, "", shared, own), a)
 		return nil, false
 	}
@@ -137,6 +141,31 @@ func bestStanding(f *Facts, server id.MCPServer, shared, own []candidate) []cand
 	}
 	slices.SortStableFunc(all, f.Index.compare)
 	return all
+}
+
+// quarantined refuses a function that is in quarantine; false: it is not.
+func (f *Facts) quarantined(r *Request, server id.MCPServer, a *Answer) bool {
+	for _, owner := range [...]id.User{f.User, ""} {
+		q, found := f.Index.quarantined[nameKey{owner, r.Function}]
+		if found && (server == "" || f.Index.tools.Type(q.number).MCPServer == server) {
+			a.Trace = append(a.Trace, fmt.Sprintf("The function %s of tool %s is in quarantine: %s.", quoted(r.Function), f.Index.tools.Tool(q.number).ID,
+				strings.ToLower(string(q.difference))))
+			english, chinese := QuarantineInWords(r.Function, q.difference)
+			a.refuse(ReasonQuarantined, english, chinese)
+			return true
+		}
+	}
+	return false
+}
+
+// QuarantineInWords says why a function may not be used, fit to show the user.
+func QuarantineInWords(name string, d catalog.Difference) (english, chinese string) {
+	if d == catalog.DifferenceNew {
+		return "The function " + quoted(name) + " is new on its MCP server. It can be used once an operator has approved it.",
+			"函数" + quoted(name) + "是其 MCP 服务器新增的，须经管理员批准后才能使用。"
+	}
+	return "The function " + quoted(name) + " was changed by its MCP server. It can be used again once an operator has approved that.",
+		"函数" + quoted(name) + "已被其 MCP 服务器更改，须经管理员批准后才能继续使用。"
 }
 
 // notThere refuses a function that no candidate has, and tells where else it is.

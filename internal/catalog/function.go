@@ -1,6 +1,10 @@
 package catalog
 
-import "encoding/json"
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+)
 
 // Annotations are what an MCP server says of a function: hints from a stranger, so what is left out is taken for the
 // worst.
@@ -36,4 +40,27 @@ func (f *Function) Risk() Risk {
 	default:
 		return RiskHigh
 	}
+}
+
+// Digest names what the server says of the function: SHA-256, in hexadecimal digits, of its name, title, description,
+// annotations and the schema of its arguments, whose keys may come in any order. What the operator says of it does not
+// count.
+func (f *Function) Digest() string {
+	said := *f
+	said.Declared, said.InputSchema = "", nil
+	var schema any
+	if len(f.InputSchema) > 0 {
+		// Numbers are IEEE doubles, as the API carries them. What is no JSON cannot be stored.
+		if json.Unmarshal(f.InputSchema, &schema) != nil {
+			schema = string(f.InputSchema)
+		}
+	}
+	text, err := json.Marshal(struct { // keys of maps are written in order
+		Function Function `json:"function"`
+		Schema   any      `json:"schema"`
+	}{said, schema})
+	if err != nil {
+		panic("a function cannot be written as JSON: " + err.Error()) // it has nothing that JSON lacks
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(text))
 }

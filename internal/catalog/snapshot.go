@@ -25,8 +25,8 @@ type Snapshot struct {
 	number map[id.Tool]uint
 	rule   map[id.Quota]*quota.Rule
 
-	core, retired, typeDisabled, private, namesakes *Set
-	owned                                           map[id.User]*Set
+	core, retired, typeDisabled, private, namesakes, quarantined *Set
+	owned                                                        map[id.User]*Set
 }
 
 // Compile numbers the tools: core tools first, then by id, byte-wise. It fails if a tool's type is missing
@@ -60,7 +60,7 @@ func Compile(types []ToolType, tools []Tool) (*Snapshot, error) {
 	for _, t := range types {
 		s.addRules(t.Quotas)
 	}
-	s.core, s.retired, s.typeDisabled, s.private = s.NewSet(), s.NewSet(), s.NewSet(), s.NewSet()
+	s.core, s.retired, s.typeDisabled, s.private, s.quarantined = s.NewSet(), s.NewSet(), s.NewSet(), s.NewSet(), s.NewSet()
 	for i, tool := range ordered {
 		n := uint(i)
 		toolType, ok := typeOf[tool.Type]
@@ -76,6 +76,9 @@ func Compile(types []ToolType, tools []Tool) (*Snapshot, error) {
 		s.core.SetTo(n, tool.Core)
 		s.retired.SetTo(n, tool.Status == StatusRetired)
 		s.typeDisabled.SetTo(n, toolType.Disabled)
+		if usable, quarantined := toolType.Usable(); len(usable) == 0 && len(quarantined) > 0 {
+			s.quarantined.Set(n)
+		}
 		if tool.Owner != "" {
 			s.private.Set(n)
 			if s.owned[tool.Owner] == nil {
@@ -145,6 +148,9 @@ func (s *Snapshot) Retired() *Set { return s.retired }
 
 // TypeDisabled is the set of tools whose type is switched off.
 func (s *Snapshot) TypeDisabled() *Set { return s.typeDisabled }
+
+// Quarantined is the set of tools all of whose functions are in quarantine.
+func (s *Snapshot) Quarantined() *Set { return s.quarantined }
 
 // Private is the set of tools that some user owns.
 func (s *Snapshot) Private() *Set { return s.private }

@@ -51,7 +51,9 @@ type ToolType struct {
 	ConfigSchema json.RawMessage `json:"config_schema"`
 	InputSchema  json.RawMessage `json:"input_schema"`
 	Disabled     bool            `json:"disabled"`  // the kill switch
-	Functions    []Function      `json:"functions"` // of an external MCP server
+	Functions    []Function      `json:"functions"` // of an external MCP server, as they are pinned
+	// Observations are where the server differs from that. They are not the operator's: no edit touches them.
+	Observations []Observation `json:"-"`
 	// Quotas count the calls of all tools of the type together.
 	Quotas []quota.Rule `json:"quotas"`
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/toolgrant/toolgrant/internal/discovery"
+	"github.com/toolgrant/toolgrant/internal/id"
 	"github.com/toolgrant/toolgrant/internal/redisurl"
 )
 
@@ -45,6 +46,9 @@ type Config struct {
 	AllowFilesystemRead   bool          `name:"allow_filesystem_read" default:"false" usage:"tools that require \"filesystem.read\" may be called"`
 	AllowFilesystemWrite  bool          `name:"allow_filesystem_write" default:"false" usage:"tools that require \"filesystem.write\" may be called"`
 	SourceSynonyms        List          `name:"source_synonyms" default:"builtin,local,internal" usage:"what models call a tool's source when they mean none in particular, besides native; separated by commas"`
+	McpRefreshInterval    time.Duration `name:"mcp_refresh_interval" default:"5m" usage:"how often external MCP servers are asked whether their functions changed; 0: never"`
+	McpAllowStdio         bool          `name:"mcp_allow_stdio" default:"false" usage:"start MCP servers that are child processes: whoever may write the catalogue may then run any command as this server's user"`
+	McpNativeServer       string        `name:"mcp_native_server" usage:"the id of the MCP server that runs native and built-in tools for MCP clients; empty: they are not served over MCP"`
 	CallOutcomesRetention time.Duration `name:"call_outcomes_retention" default:"2160h" usage:"how long it is kept how calls went"`
 
 	JITThreshold      int     `name:"jit_threshold" default:"15" usage:"so many tools are told to a model without a choice: searches return them all, queries narrow nothing"`
@@ -74,6 +78,8 @@ func (c *Config) Validate() error {
 		c.rule("health_cooldown", between(100*time.Millisecond, time.Hour, c.HealthCooldown)),
 		c.rule("health_probe_lease", between(time.Second, 24*time.Hour, c.HealthProbeLease)),
 		c.rule("approval_ttl", atLeast(time.Second, c.ApprovalTTL)),
+		c.rule("mcp_native_server", identifier(c.McpNativeServer)),
+		c.rule("mcp_refresh_interval", zeroOr(time.Second, c.McpRefreshInterval)),
 		c.rule("call_outcomes_retention", atLeast(time.Hour, c.CallOutcomesRetention)),
 		c.rule("jit_threshold", number(0, 10_000, c.JITThreshold)),
 		c.rule("top_k_system", number(0, 100, c.TopKSystem)),
@@ -195,6 +201,20 @@ func share(x float64) error {
 		return fmt.Errorf("must be 0 to 1, not %v", x)
 	}
 	return nil
+}
+
+func identifier(text string) error {
+	if text != "" && !id.Valid(text) {
+		return fmt.Errorf("must be 1 to 128 of the characters A-Z a-z 0-9 . _ : @ / -, not %q", text)
+	}
+	return nil
+}
+
+func zeroOr(least, d time.Duration) error {
+	if d == 0 {
+		return nil
+	}
+	return atLeast(least, d)
 }
 
 func notNegative(d time.Duration) error {

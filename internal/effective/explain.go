@@ -22,6 +22,7 @@ const (
 	RuleType         Rule = "TYPE"
 	RuleOwner        Rule = "OWNER"
 	RuleCapabilities Rule = "CAPABILITIES"
+	RuleFunctions    Rule = "FUNCTIONS" // only of tools with functions in quarantine
 	RuleAvatars      Rule = "AVATARS"
 	RuleChatLog      Rule = "CHAT_LOG"
 	RuleCore         Rule = "CORE"
@@ -72,6 +73,14 @@ func (a *Answer) Explain(tool uint) []Step {
 		decide(RuleOwner, a.Availability.Foreign.Test(tool), OutcomeAgainst, OutcomeFor,
 			"It is another user's.", "It is shared, or the user's own."),
 		a.explainCapabilities(tool),
+	}
+	if usable, quarantined := c.Type(tool).Usable(); len(quarantined) > 0 {
+		rows := make([]Row, len(quarantined))
+		for i := range quarantined {
+			rows[i] = Row{"function", quarantined[i].Name, strings.ToLower(string(c.Type(tool).Difference(&quarantined[i])))}
+		}
+		steps = append(steps, decide(RuleFunctions, len(usable) == 0, OutcomeAgainst, OutcomeFor,
+			"All of its functions are in quarantine.", "Some of its functions are in quarantine.", rows...))
 	}
 	return append(steps, a.explainEnabled(tool)...)
 }

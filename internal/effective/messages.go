@@ -40,6 +40,9 @@ func (a *Answer) messages(tool uint, w *Withheld) (english, chinese string) {
 		where := a.usableOn(w.Surfaces)
 		return en + " cannot be used on this device, which lacks: " + strings.Join(w.MissingCapabilities, ", ") + "." + where.english,
 			zh + "无法在此设备上使用，因为它缺少：" + strings.Join(w.MissingCapabilities, "、") + "。" + where.chinese
+	case ReasonQuarantined:
+		return en + " was changed by its MCP server. It can be used again once an operator has approved that.",
+			zh + "已被其 MCP 服务器更改，须经管理员批准后才能继续使用。"
 	case ReasonShadowed:
 		other := a.world.quoted[a.shadowed[tool]]
 		return other.english + " is used instead of " + en + ".", "已改用" + other.chinese + "代替" + zh + "。"

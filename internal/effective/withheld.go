@@ -21,6 +21,7 @@ const (
 	ReasonRevokedByGroup    Reason = "REVOKED_BY_GROUP"
 	ReasonNotOffered        Reason = "NOT_OFFERED"
 	ReasonMissingCapability Reason = "MISSING_CAPABILITY"
+	ReasonQuarantined       Reason = "QUARANTINED"
 	ReasonShadowed          Reason = "SHADOWED"
 )
 
@@ -72,6 +73,8 @@ func (a *Answer) Reason(tool uint) Reason {
 		return ReasonNotOffered
 	case v.Incapable.Test(tool):
 		return ReasonMissingCapability
+	case c.Quarantined().Test(tool):
+		return ReasonQuarantined
 	}
 	if _, shadowed := a.shadowed[tool]; shadowed {
 		return ReasonShadowed

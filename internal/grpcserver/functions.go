@@ -30,7 +30,7 @@ func functionsToProto(functions []catalog.Function) ([]*toolgrantv1.McpFunction,
 		if err != nil {
 			return nil, err
 		}
-		p := &toolgrantv1.McpFunction{Name: f.Name, Title: f.Title, Description: f.Description, InputSchema: schema, Risk: riskToProto(f.Declared)}
+		p := &toolgrantv1.McpFunction{Name: f.Name, Title: f.Title, Description: f.Description, InputSchema: schema, Risk: riskToProto(f.Declared), Digest: f.Digest()}
 		if a := f.Annotations; a != nil {
 			p.Annotations = &toolgrantv1.McpAnnotations{ReadOnlyHint: a.ReadOnly, DestructiveHint: a.Destructive,
 				IdempotentHint: a.Idempotent, OpenWorldHint: a.OpenWorld}

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
+	"github.com/toolgrant/toolgrant/internal/call"
 	"github.com/toolgrant/toolgrant/internal/catalog"
 	"github.com/toolgrant/toolgrant/internal/effective"
 	"github.com/toolgrant/toolgrant/internal/id"
@@ -122,6 +123,22 @@ func effectiveToProto(w *effective.World, n uint, view toolgrantv1.ToolView) (*t
 			return nil, err
 		}
 		p.Functions = append(p.Functions, function)
+		return p, nil
+	}
+	usable, quarantined := toolType.Usable()
+	functions, err := functionsToProto(usable)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range functions {
+		p.Functions = append(p.Functions, &toolgrantv1.ToolFunction{Name: call.UniqueName(tool.Name, f.GetName()), Title: f.GetTitle(),
+			Description: f.GetDescription(), InputSchema: f.GetInputSchema(), Annotations: f.GetAnnotations()})
+	}
+	for i := range quarantined {
+		difference := toolType.Difference(&quarantined[i])
+		q := &toolgrantv1.QuarantinedFunction{Name: call.UniqueName(tool.Name, quarantined[i].Name), Difference: differenceToProto(difference)}
+		q.Message, q.MessageZh = call.QuarantineInWords(q.Name, difference)
+		p.QuarantinedFunctions = append(p.QuarantinedFunctions, q)
 	}
 	return p, nil
 }

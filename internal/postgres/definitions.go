@@ -61,6 +61,21 @@ func (s *Store) toolTypes(ctx context.Context, tx db.DBTX, every bool, ids []str
 		return nil, err
 	}
 	rules := quotasByOwner(quotas, func(q db.Quota) *string { return q.ToolTypeID })
+	observed, err := s.queries.ListMcpObservations(ctx, tx, db.ListMcpObservationsParams{Every: every, Ids: ids})
+	if err != nil {
+		return nil, err
+	}
+	observations := make(map[string][]catalog.Observation)
+	for _, o := range observed {
+		observation := catalog.Observation{Name: o.Name, Since: o.ObserveTime}
+		if o.Function != nil {
+			observation.Function = &catalog.Function{}
+			if err := json.Unmarshal(o.Function, observation.Function); err != nil {
+				return nil, fmt.Errorf("tool type %q: observation of %q: %w", o.ToolTypeID, o.Name, err)
+			}
+		}
+		observations[o.ToolTypeID] = append(observations[o.ToolTypeID], observation)
+	}
 	rows, err := s.queries.ListToolTypes(ctx, tx, db.ListToolTypesParams{Every: every, Ids: ids})
 	for _, t := range rows {
 		var functions []catalog.Function
@@ -70,7 +85,7 @@ func (s *Store) toolTypes(ctx context.Context, tx db.DBTX, every bool, ids []str
 		list = append(list, catalog.ToolType{ID: id.ToolType(t.ToolTypeID), Title: t.Title,
 			Source: catalog.Source(t.Source), ToolClass: t.ToolClass, MCPServer: id.MCPServer(orEmpty(t.McpServerID)),
 			ConfigSchema: t.ConfigSchema, InputSchema: t.InputSchema, Disabled: t.Disabled, Functions: functions,
-			Quotas: rules[t.ToolTypeID]})
+			Quotas: rules[t.ToolTypeID], Observations: observations[t.ToolTypeID]})
 	}
 	return list, err
 }

@@ -98,6 +98,8 @@ const (
 	CallReason_CALL_REASON_FUNCTION_ELSEWHERE CallReason = 3
 	// Several servers of one priority have the function.
 	CallReason_CALL_REASON_AMBIGUOUS_FUNCTION CallReason = 4
+	// The function's MCP server changed it, or added it, and no operator has approved that yet.
+	CallReason_CALL_REASON_QUARANTINED CallReason = 16
 	// The tool is not enabled in the conversation.
 	CallReason_CALL_REASON_NOT_ENABLED CallReason = 5
 	// The tool is enabled, but not available to the user here.
@@ -130,6 +132,7 @@ var (
 		2:  "CALL_REASON_UNKNOWN_FUNCTION",
 		3:  "CALL_REASON_FUNCTION_ELSEWHERE",
 		4:  "CALL_REASON_AMBIGUOUS_FUNCTION",
+		16: "CALL_REASON_QUARANTINED",
 		5:  "CALL_REASON_NOT_ENABLED",
 		6:  "CALL_REASON_WITHHELD",
 		7:  "CALL_REASON_PRECONDITION_FAILED",
@@ -148,6 +151,7 @@ var (
 		"CALL_REASON_UNKNOWN_FUNCTION":       2,
 		"CALL_REASON_FUNCTION_ELSEWHERE":     3,
 		"CALL_REASON_AMBIGUOUS_FUNCTION":     4,
+		"CALL_REASON_QUARANTINED":            16,
 		"CALL_REASON_NOT_ENABLED":            5,
 		"CALL_REASON_WITHHELD":               6,
 		"CALL_REASON_PRECONDITION_FAILED":    7,
@@ -1156,7 +1160,7 @@ const file_toolgrant_v1_call_proto_rawDesc = "" +
 	"\x19CALL_DECISION_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13CALL_DECISION_ALLOW\x10\x01\x12\x16\n" +
 	"\x12CALL_DECISION_DENY\x10\x02\x12 \n" +
-	"\x1cCALL_DECISION_NEEDS_APPROVAL\x10\x03*\x9b\x04\n" +
+	"\x1cCALL_DECISION_NEEDS_APPROVAL\x10\x03*\xb8\x04\n" +
 	"\n" +
 	"CallReason\x12\x1b\n" +
 	"\x17CALL_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
@@ -1164,6 +1168,7 @@ const file_toolgrant_v1_call_proto_rawDesc = "" +
 	"\x1cCALL_REASON_UNKNOWN_FUNCTION\x10\x02\x12\"\n" +
 	"\x1eCALL_REASON_FUNCTION_ELSEWHERE\x10\x03\x12\"\n" +
 	"\x1eCALL_REASON_AMBIGUOUS_FUNCTION\x10\x04\x12\x1b\n" +
+	"\x17CALL_REASON_QUARANTINED\x10\x10\x12\x1b\n" +
 	"\x17CALL_REASON_NOT_ENABLED\x10\x05\x12\x18\n" +
 	"\x14CALL_REASON_WITHHELD\x10\x06\x12#\n" +
 	"\x1fCALL_REASON_PRECONDITION_FAILED\x10\a\x12\x1d\n" +

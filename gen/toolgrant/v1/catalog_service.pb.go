@@ -26,6 +26,308 @@ const (
 )
 
 // See the RPC.
+type ListMcpObservationsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Only this Tool Type's. Empty: all.
+	ToolTypeId string `protobuf:"bytes,1,opt,name=tool_type_id,json=toolTypeId,proto3" json:"tool_type_id,omitempty"`
+	// How many at most. Default 100.
+	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// next_page_token of the page before. Empty: the first page.
+	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Default: as fresh as this server answers.
+	Consistency   *Consistency `protobuf:"bytes,4,opt,name=consistency,proto3" json:"consistency,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListMcpObservationsRequest) Reset() {
+	*x = ListMcpObservationsRequest{}
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListMcpObservationsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListMcpObservationsRequest) ProtoMessage() {}
+
+func (x *ListMcpObservationsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListMcpObservationsRequest.ProtoReflect.Descriptor instead.
+func (*ListMcpObservationsRequest) Descriptor() ([]byte, []int) {
+	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *ListMcpObservationsRequest) GetToolTypeId() string {
+	if x != nil {
+		return x.ToolTypeId
+	}
+	return ""
+}
+
+func (x *ListMcpObservationsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListMcpObservationsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListMcpObservationsRequest) GetConsistency() *Consistency {
+	if x != nil {
+		return x.Consistency
+	}
+	return nil
+}
+
+// See the RPC.
+type ListMcpObservationsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The page.
+	Observations []*McpObservation `protobuf:"bytes,1,rep,name=observations,proto3" json:"observations,omitempty"`
+	// Where the next page begins. Empty: this was the last.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// The revision that the answer is complete through.
+	Revision      string `protobuf:"bytes,3,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListMcpObservationsResponse) Reset() {
+	*x = ListMcpObservationsResponse{}
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListMcpObservationsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListMcpObservationsResponse) ProtoMessage() {}
+
+func (x *ListMcpObservationsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListMcpObservationsResponse.ProtoReflect.Descriptor instead.
+func (*ListMcpObservationsResponse) Descriptor() ([]byte, []int) {
+	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ListMcpObservationsResponse) GetObservations() []*McpObservation {
+	if x != nil {
+		return x.Observations
+	}
+	return nil
+}
+
+func (x *ListMcpObservationsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+func (x *ListMcpObservationsResponse) GetRevision() string {
+	if x != nil {
+		return x.Revision
+	}
+	return ""
+}
+
+// A difference that an operator has looked at.
+type McpApproval struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The function's name on the server.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// McpObservation.observed.digest. Empty: the server has no such function any more, and so it is pinned no longer.
+	Digest        string `protobuf:"bytes,2,opt,name=digest,proto3" json:"digest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *McpApproval) Reset() {
+	*x = McpApproval{}
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *McpApproval) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*McpApproval) ProtoMessage() {}
+
+func (x *McpApproval) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use McpApproval.ProtoReflect.Descriptor instead.
+func (*McpApproval) Descriptor() ([]byte, []int) {
+	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *McpApproval) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *McpApproval) GetDigest() string {
+	if x != nil {
+		return x.Digest
+	}
+	return ""
+}
+
+// See the RPC.
+type ApproveMcpFunctionsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The Tool Type.
+	ToolTypeId string `protobuf:"bytes,1,opt,name=tool_type_id,json=toolTypeId,proto3" json:"tool_type_id,omitempty"`
+	// What is approved.
+	Functions     []*McpApproval `protobuf:"bytes,2,rep,name=functions,proto3" json:"functions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApproveMcpFunctionsRequest) Reset() {
+	*x = ApproveMcpFunctionsRequest{}
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApproveMcpFunctionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApproveMcpFunctionsRequest) ProtoMessage() {}
+
+func (x *ApproveMcpFunctionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApproveMcpFunctionsRequest.ProtoReflect.Descriptor instead.
+func (*ApproveMcpFunctionsRequest) Descriptor() ([]byte, []int) {
+	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ApproveMcpFunctionsRequest) GetToolTypeId() string {
+	if x != nil {
+		return x.ToolTypeId
+	}
+	return ""
+}
+
+func (x *ApproveMcpFunctionsRequest) GetFunctions() []*McpApproval {
+	if x != nil {
+		return x.Functions
+	}
+	return nil
+}
+
+// See the RPC.
+type ApproveMcpFunctionsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The Tool Type, with its new pins.
+	ToolType *ToolType `protobuf:"bytes,1,opt,name=tool_type,json=toolType,proto3" json:"tool_type,omitempty"`
+	// Names the write.
+	Revision      string `protobuf:"bytes,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApproveMcpFunctionsResponse) Reset() {
+	*x = ApproveMcpFunctionsResponse{}
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApproveMcpFunctionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApproveMcpFunctionsResponse) ProtoMessage() {}
+
+func (x *ApproveMcpFunctionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApproveMcpFunctionsResponse.ProtoReflect.Descriptor instead.
+func (*ApproveMcpFunctionsResponse) Descriptor() ([]byte, []int) {
+	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ApproveMcpFunctionsResponse) GetToolType() *ToolType {
+	if x != nil {
+		return x.ToolType
+	}
+	return nil
+}
+
+func (x *ApproveMcpFunctionsResponse) GetRevision() string {
+	if x != nil {
+		return x.Revision
+	}
+	return ""
+}
+
+// See the RPC.
 type CreateToolTypeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The Tool Type. Required.
@@ -36,7 +338,7 @@ type CreateToolTypeRequest struct {
 
 func (x *CreateToolTypeRequest) Reset() {
 	*x = CreateToolTypeRequest{}
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[0]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -48,7 +350,7 @@ func (x *CreateToolTypeRequest) String() string {
 func (*CreateToolTypeRequest) ProtoMessage() {}
 
 func (x *CreateToolTypeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[0]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -61,7 +363,7 @@ func (x *CreateToolTypeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateToolTypeRequest.ProtoReflect.Descriptor instead.
 func (*CreateToolTypeRequest) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{0}
+	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CreateToolTypeRequest) GetToolType() *ToolType {
@@ -86,7 +388,7 @@ type CreateToolTypeResponse struct {
 
 func (x *CreateToolTypeResponse) Reset() {
 	*x = CreateToolTypeResponse{}
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[1]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -98,7 +400,7 @@ func (x *CreateToolTypeResponse) String() string {
 func (*CreateToolTypeResponse) ProtoMessage() {}
 
 func (x *CreateToolTypeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[1]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -111,7 +413,7 @@ func (x *CreateToolTypeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateToolTypeResponse.ProtoReflect.Descriptor instead.
 func (*CreateToolTypeResponse) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{1}
+	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CreateToolTypeResponse) GetToolType() *ToolType {
@@ -148,7 +450,7 @@ type GetToolTypeRequest struct {
 
 func (x *GetToolTypeRequest) Reset() {
 	*x = GetToolTypeRequest{}
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[2]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -160,7 +462,7 @@ func (x *GetToolTypeRequest) String() string {
 func (*GetToolTypeRequest) ProtoMessage() {}
 
 func (x *GetToolTypeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[2]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -173,7 +475,7 @@ func (x *GetToolTypeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetToolTypeRequest.ProtoReflect.Descriptor instead.
 func (*GetToolTypeRequest) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{2}
+	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetToolTypeRequest) GetToolTypeId() string {
@@ -203,7 +505,7 @@ type GetToolTypeResponse struct {
 
 func (x *GetToolTypeResponse) Reset() {
 	*x = GetToolTypeResponse{}
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[3]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -215,7 +517,7 @@ func (x *GetToolTypeResponse) String() string {
 func (*GetToolTypeResponse) ProtoMessage() {}
 
 func (x *GetToolTypeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[3]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -228,7 +530,7 @@ func (x *GetToolTypeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetToolTypeResponse.ProtoReflect.Descriptor instead.
 func (*GetToolTypeResponse) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{3}
+	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetToolTypeResponse) GetToolType() *ToolType {
@@ -260,7 +562,7 @@ type ListToolTypesRequest struct {
 
 func (x *ListToolTypesRequest) Reset() {
 	*x = ListToolTypesRequest{}
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[4]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -272,7 +574,7 @@ func (x *ListToolTypesRequest) String() string {
 func (*ListToolTypesRequest) ProtoMessage() {}
 
 func (x *ListToolTypesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[4]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -285,7 +587,7 @@ func (x *ListToolTypesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListToolTypesRequest.ProtoReflect.Descriptor instead.
 func (*ListToolTypesRequest) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{4}
+	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListToolTypesRequest) GetPageSize() int32 {
@@ -324,7 +626,7 @@ type ListToolTypesResponse struct {
 
 func (x *ListToolTypesResponse) Reset() {
 	*x = ListToolTypesResponse{}
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[5]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -336,7 +638,7 @@ func (x *ListToolTypesResponse) String() string {
 func (*ListToolTypesResponse) ProtoMessage() {}
 
 func (x *ListToolTypesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[5]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -349,7 +651,7 @@ func (x *ListToolTypesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListToolTypesResponse.ProtoReflect.Descriptor instead.
 func (*ListToolTypesResponse) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{5}
+	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListToolTypesResponse) GetToolTypes() []*ToolType {
@@ -389,7 +691,7 @@ type UpdateToolTypeRequest struct {
 
 func (x *UpdateToolTypeRequest) Reset() {
 	*x = UpdateToolTypeRequest{}
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[6]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -401,7 +703,7 @@ func (x *UpdateToolTypeRequest) String() string {
 func (*UpdateToolTypeRequest) ProtoMessage() {}
 
 func (x *UpdateToolTypeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[6]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -414,7 +716,7 @@ func (x *UpdateToolTypeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateToolTypeRequest.ProtoReflect.Descriptor instead.
 func (*UpdateToolTypeRequest) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{6}
+	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *UpdateToolTypeRequest) GetToolType() *ToolType {
@@ -453,7 +755,7 @@ type UpdateToolTypeResponse struct {
 
 func (x *UpdateToolTypeResponse) Reset() {
 	*x = UpdateToolTypeResponse{}
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[7]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -465,7 +767,7 @@ func (x *UpdateToolTypeResponse) String() string {
 func (*UpdateToolTypeResponse) ProtoMessage() {}
 
 func (x *UpdateToolTypeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[7]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -478,7 +780,7 @@ func (x *UpdateToolTypeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateToolTypeResponse.ProtoReflect.Descriptor instead.
 func (*UpdateToolTypeResponse) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{7}
+	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *UpdateToolTypeResponse) GetToolType() *ToolType {
@@ -517,7 +819,7 @@ type DeleteToolTypeRequest struct {
 
 func (x *DeleteToolTypeRequest) Reset() {
 	*x = DeleteToolTypeRequest{}
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[8]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -529,7 +831,7 @@ func (x *DeleteToolTypeRequest) String() string {
 func (*DeleteToolTypeRequest) ProtoMessage() {}
 
 func (x *DeleteToolTypeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[8]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -542,7 +844,7 @@ func (x *DeleteToolTypeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteToolTypeRequest.ProtoReflect.Descriptor instead.
 func (*DeleteToolTypeRequest) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{8}
+	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DeleteToolTypeRequest) GetToolTypeId() string {
@@ -577,7 +879,7 @@ type DeleteToolTypeResponse struct {
 
 func (x *DeleteToolTypeResponse) Reset() {
 	*x = DeleteToolTypeResponse{}
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[9]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -589,7 +891,7 @@ func (x *DeleteToolTypeResponse) String() string {
 func (*DeleteToolTypeResponse) ProtoMessage() {}
 
 func (x *DeleteToolTypeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[9]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -602,7 +904,7 @@ func (x *DeleteToolTypeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteToolTypeResponse.ProtoReflect.Descriptor instead.
 func (*DeleteToolTypeResponse) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{9}
+	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DeleteToolTypeResponse) GetRevision() string {
@@ -623,7 +925,7 @@ type CreateToolRequest struct {
 
 func (x *CreateToolRequest) Reset() {
 	*x = CreateToolRequest{}
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[10]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -635,7 +937,7 @@ func (x *CreateToolRequest) String() string {
 func (*CreateToolRequest) ProtoMessage() {}
 
 func (x *CreateToolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[10]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -648,7 +950,7 @@ func (x *CreateToolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateToolRequest.ProtoReflect.Descriptor instead.
 func (*CreateToolRequest) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{10}
+	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *CreateToolRequest) GetTool() *Tool {
@@ -673,7 +975,7 @@ type CreateToolResponse struct {
 
 func (x *CreateToolResponse) Reset() {
 	*x = CreateToolResponse{}
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[11]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -685,7 +987,7 @@ func (x *CreateToolResponse) String() string {
 func (*CreateToolResponse) ProtoMessage() {}
 
 func (x *CreateToolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[11]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -698,7 +1000,7 @@ func (x *CreateToolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateToolResponse.ProtoReflect.Descriptor instead.
 func (*CreateToolResponse) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{11}
+	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CreateToolResponse) GetTool() *Tool {
@@ -735,7 +1037,7 @@ type GetToolRequest struct {
 
 func (x *GetToolRequest) Reset() {
 	*x = GetToolRequest{}
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[12]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -747,7 +1049,7 @@ func (x *GetToolRequest) String() string {
 func (*GetToolRequest) ProtoMessage() {}
 
 func (x *GetToolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[12]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -760,7 +1062,7 @@ func (x *GetToolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetToolRequest.ProtoReflect.Descriptor instead.
 func (*GetToolRequest) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{12}
+	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetToolRequest) GetToolId() string {
@@ -790,7 +1092,7 @@ type GetToolResponse struct {
 
 func (x *GetToolResponse) Reset() {
 	*x = GetToolResponse{}
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[13]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -802,7 +1104,7 @@ func (x *GetToolResponse) String() string {
 func (*GetToolResponse) ProtoMessage() {}
 
 func (x *GetToolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[13]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -815,7 +1117,7 @@ func (x *GetToolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetToolResponse.ProtoReflect.Descriptor instead.
 func (*GetToolResponse) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{13}
+	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetToolResponse) GetTool() *Tool {
@@ -847,7 +1149,7 @@ type ListToolsRequest struct {
 
 func (x *ListToolsRequest) Reset() {
 	*x = ListToolsRequest{}
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[14]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -859,7 +1161,7 @@ func (x *ListToolsRequest) String() string {
 func (*ListToolsRequest) ProtoMessage() {}
 
 func (x *ListToolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[14]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -872,7 +1174,7 @@ func (x *ListToolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListToolsRequest.ProtoReflect.Descriptor instead.
 func (*ListToolsRequest) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{14}
+	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListToolsRequest) GetPageSize() int32 {
@@ -911,7 +1213,7 @@ type ListToolsResponse struct {
 
 func (x *ListToolsResponse) Reset() {
 	*x = ListToolsResponse{}
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[15]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -923,7 +1225,7 @@ func (x *ListToolsResponse) String() string {
 func (*ListToolsResponse) ProtoMessage() {}
 
 func (x *ListToolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[15]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -936,7 +1238,7 @@ func (x *ListToolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListToolsResponse.ProtoReflect.Descriptor instead.
 func (*ListToolsResponse) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{15}
+	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListToolsResponse) GetTools() []*Tool {
@@ -976,7 +1278,7 @@ type UpdateToolRequest struct {
 
 func (x *UpdateToolRequest) Reset() {
 	*x = UpdateToolRequest{}
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[16]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -988,7 +1290,7 @@ func (x *UpdateToolRequest) String() string {
 func (*UpdateToolRequest) ProtoMessage() {}
 
 func (x *UpdateToolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[16]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1001,7 +1303,7 @@ func (x *UpdateToolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateToolRequest.ProtoReflect.Descriptor instead.
 func (*UpdateToolRequest) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{16}
+	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *UpdateToolRequest) GetTool() *Tool {
@@ -1040,7 +1342,7 @@ type UpdateToolResponse struct {
 
 func (x *UpdateToolResponse) Reset() {
 	*x = UpdateToolResponse{}
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[17]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1052,7 +1354,7 @@ func (x *UpdateToolResponse) String() string {
 func (*UpdateToolResponse) ProtoMessage() {}
 
 func (x *UpdateToolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[17]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1065,7 +1367,7 @@ func (x *UpdateToolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateToolResponse.ProtoReflect.Descriptor instead.
 func (*UpdateToolResponse) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{17}
+	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *UpdateToolResponse) GetTool() *Tool {
@@ -1104,7 +1406,7 @@ type DeleteToolRequest struct {
 
 func (x *DeleteToolRequest) Reset() {
 	*x = DeleteToolRequest{}
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[18]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1116,7 +1418,7 @@ func (x *DeleteToolRequest) String() string {
 func (*DeleteToolRequest) ProtoMessage() {}
 
 func (x *DeleteToolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[18]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1129,7 +1431,7 @@ func (x *DeleteToolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteToolRequest.ProtoReflect.Descriptor instead.
 func (*DeleteToolRequest) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{18}
+	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *DeleteToolRequest) GetToolId() string {
@@ -1164,7 +1466,7 @@ type DeleteToolResponse struct {
 
 func (x *DeleteToolResponse) Reset() {
 	*x = DeleteToolResponse{}
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[19]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1176,7 +1478,7 @@ func (x *DeleteToolResponse) String() string {
 func (*DeleteToolResponse) ProtoMessage() {}
 
 func (x *DeleteToolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[19]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1189,7 +1491,7 @@ func (x *DeleteToolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteToolResponse.ProtoReflect.Descriptor instead.
 func (*DeleteToolResponse) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{19}
+	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *DeleteToolResponse) GetRevision() string {
@@ -1210,7 +1512,7 @@ type CreateMcpServerRequest struct {
 
 func (x *CreateMcpServerRequest) Reset() {
 	*x = CreateMcpServerRequest{}
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[20]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1222,7 +1524,7 @@ func (x *CreateMcpServerRequest) String() string {
 func (*CreateMcpServerRequest) ProtoMessage() {}
 
 func (x *CreateMcpServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[20]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1235,7 +1537,7 @@ func (x *CreateMcpServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateMcpServerRequest.ProtoReflect.Descriptor instead.
 func (*CreateMcpServerRequest) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{20}
+	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CreateMcpServerRequest) GetMcpServer() *McpServer {
@@ -1260,7 +1562,7 @@ type CreateMcpServerResponse struct {
 
 func (x *CreateMcpServerResponse) Reset() {
 	*x = CreateMcpServerResponse{}
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[21]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1272,7 +1574,7 @@ func (x *CreateMcpServerResponse) String() string {
 func (*CreateMcpServerResponse) ProtoMessage() {}
 
 func (x *CreateMcpServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[21]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1285,7 +1587,7 @@ func (x *CreateMcpServerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateMcpServerResponse.ProtoReflect.Descriptor instead.
 func (*CreateMcpServerResponse) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{21}
+	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CreateMcpServerResponse) GetMcpServer() *McpServer {
@@ -1322,7 +1624,7 @@ type GetMcpServerRequest struct {
 
 func (x *GetMcpServerRequest) Reset() {
 	*x = GetMcpServerRequest{}
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[22]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1334,7 +1636,7 @@ func (x *GetMcpServerRequest) String() string {
 func (*GetMcpServerRequest) ProtoMessage() {}
 
 func (x *GetMcpServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[22]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1347,7 +1649,7 @@ func (x *GetMcpServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMcpServerRequest.ProtoReflect.Descriptor instead.
 func (*GetMcpServerRequest) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{22}
+	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetMcpServerRequest) GetMcpServerId() string {
@@ -1377,7 +1679,7 @@ type GetMcpServerResponse struct {
 
 func (x *GetMcpServerResponse) Reset() {
 	*x = GetMcpServerResponse{}
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[23]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1389,7 +1691,7 @@ func (x *GetMcpServerResponse) String() string {
 func (*GetMcpServerResponse) ProtoMessage() {}
 
 func (x *GetMcpServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[23]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1402,7 +1704,7 @@ func (x *GetMcpServerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMcpServerResponse.ProtoReflect.Descriptor instead.
 func (*GetMcpServerResponse) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{23}
+	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GetMcpServerResponse) GetMcpServer() *McpServer {
@@ -1434,7 +1736,7 @@ type ListMcpServersRequest struct {
 
 func (x *ListMcpServersRequest) Reset() {
 	*x = ListMcpServersRequest{}
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[24]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1446,7 +1748,7 @@ func (x *ListMcpServersRequest) String() string {
 func (*ListMcpServersRequest) ProtoMessage() {}
 
 func (x *ListMcpServersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[24]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1459,7 +1761,7 @@ func (x *ListMcpServersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMcpServersRequest.ProtoReflect.Descriptor instead.
 func (*ListMcpServersRequest) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{24}
+	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListMcpServersRequest) GetPageSize() int32 {
@@ -1498,7 +1800,7 @@ type ListMcpServersResponse struct {
 
 func (x *ListMcpServersResponse) Reset() {
 	*x = ListMcpServersResponse{}
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[25]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1510,7 +1812,7 @@ func (x *ListMcpServersResponse) String() string {
 func (*ListMcpServersResponse) ProtoMessage() {}
 
 func (x *ListMcpServersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[25]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1523,7 +1825,7 @@ func (x *ListMcpServersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMcpServersResponse.ProtoReflect.Descriptor instead.
 func (*ListMcpServersResponse) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{25}
+	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListMcpServersResponse) GetMcpServers() []*McpServer {
@@ -1563,7 +1865,7 @@ type UpdateMcpServerRequest struct {
 
 func (x *UpdateMcpServerRequest) Reset() {
 	*x = UpdateMcpServerRequest{}
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[26]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1575,7 +1877,7 @@ func (x *UpdateMcpServerRequest) String() string {
 func (*UpdateMcpServerRequest) ProtoMessage() {}
 
 func (x *UpdateMcpServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[26]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1588,7 +1890,7 @@ func (x *UpdateMcpServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateMcpServerRequest.ProtoReflect.Descriptor instead.
 func (*UpdateMcpServerRequest) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{26}
+	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *UpdateMcpServerRequest) GetMcpServer() *McpServer {
@@ -1627,7 +1929,7 @@ type UpdateMcpServerResponse struct {
 
 func (x *UpdateMcpServerResponse) Reset() {
 	*x = UpdateMcpServerResponse{}
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[27]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1639,7 +1941,7 @@ func (x *UpdateMcpServerResponse) String() string {
 func (*UpdateMcpServerResponse) ProtoMessage() {}
 
 func (x *UpdateMcpServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[27]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1652,7 +1954,7 @@ func (x *UpdateMcpServerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateMcpServerResponse.ProtoReflect.Descriptor instead.
 func (*UpdateMcpServerResponse) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{27}
+	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *UpdateMcpServerResponse) GetMcpServer() *McpServer {
@@ -1691,7 +1993,7 @@ type DeleteMcpServerRequest struct {
 
 func (x *DeleteMcpServerRequest) Reset() {
 	*x = DeleteMcpServerRequest{}
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[28]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1703,7 +2005,7 @@ func (x *DeleteMcpServerRequest) String() string {
 func (*DeleteMcpServerRequest) ProtoMessage() {}
 
 func (x *DeleteMcpServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[28]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1716,7 +2018,7 @@ func (x *DeleteMcpServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteMcpServerRequest.ProtoReflect.Descriptor instead.
 func (*DeleteMcpServerRequest) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{28}
+	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *DeleteMcpServerRequest) GetMcpServerId() string {
@@ -1751,7 +2053,7 @@ type DeleteMcpServerResponse struct {
 
 func (x *DeleteMcpServerResponse) Reset() {
 	*x = DeleteMcpServerResponse{}
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[29]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1763,7 +2065,7 @@ func (x *DeleteMcpServerResponse) String() string {
 func (*DeleteMcpServerResponse) ProtoMessage() {}
 
 func (x *DeleteMcpServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[29]
+	mi := &file_toolgrant_v1_catalog_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1776,7 +2078,7 @@ func (x *DeleteMcpServerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteMcpServerResponse.ProtoReflect.Descriptor instead.
 func (*DeleteMcpServerResponse) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{29}
+	return file_toolgrant_v1_catalog_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *DeleteMcpServerResponse) GetRevision() string {
@@ -1790,7 +2092,32 @@ var File_toolgrant_v1_catalog_service_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_catalog_service_proto_rawDesc = "" +
 	"\n" +
-	"\"toolgrant/v1/catalog_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a google/protobuf/field_mask.proto\x1a\x1etoolgrant/v1/consistency.proto\x1a\x1btoolgrant/v1/manifest.proto\x1a\x1dtoolgrant/v1/mcp_server.proto\x1a\x18toolgrant/v1/rules.proto\x1a\x17toolgrant/v1/tool.proto\x1a\x1ctoolgrant/v1/tool_type.proto\"T\n" +
+	"\"toolgrant/v1/catalog_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a google/protobuf/field_mask.proto\x1a\x1etoolgrant/v1/consistency.proto\x1a\x1btoolgrant/v1/manifest.proto\x1a\x1ftoolgrant/v1/mcp_function.proto\x1a\x1dtoolgrant/v1/mcp_server.proto\x1a\x18toolgrant/v1/rules.proto\x1a\x17toolgrant/v1/tool.proto\x1a\x1ctoolgrant/v1/tool_type.proto\"\xdc\x01\n" +
+	"\x1aListMcpObservationsRequest\x12/\n" +
+	"\ftool_type_id\x18\x01 \x01(\tB\r\xbaH\n" +
+	"\xd8\x01\x01r\x05\xa8\xb2\x8f\x04\x01R\n" +
+	"toolTypeId\x12'\n" +
+	"\tpage_size\x18\x02 \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\tpageToken\x12;\n" +
+	"\vconsistency\x18\x04 \x01(\v2\x19.toolgrant.v1.ConsistencyR\vconsistency\"\xa3\x01\n" +
+	"\x1bListMcpObservationsResponse\x12@\n" +
+	"\fobservations\x18\x01 \x03(\v2\x1c.toolgrant.v1.McpObservationR\fobservations\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n" +
+	"\brevision\x18\x03 \x01(\tR\brevision\"N\n" +
+	"\vMcpApproval\x12\x1e\n" +
+	"\x04name\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\xb0\xb2\x8f\x04\x01R\x04name\x12\x1f\n" +
+	"\x06digest\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\x06digest\"\x90\x01\n" +
+	"\x1aApproveMcpFunctionsRequest\x12,\n" +
+	"\ftool_type_id\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\n" +
+	"toolTypeId\x12D\n" +
+	"\tfunctions\x18\x02 \x03(\v2\x19.toolgrant.v1.McpApprovalB\v\xbaH\b\x92\x01\x05\b\x01\x10\xa0\x1fR\tfunctions\"n\n" +
+	"\x1bApproveMcpFunctionsResponse\x123\n" +
+	"\ttool_type\x18\x01 \x01(\v2\x16.toolgrant.v1.ToolTypeR\btoolType\x12\x1a\n" +
+	"\brevision\x18\x02 \x01(\tR\brevision\"T\n" +
 	"\x15CreateToolTypeRequest\x12;\n" +
 	"\ttool_type\x18\x01 \x01(\v2\x16.toolgrant.v1.ToolTypeB\x06\xbaH\x03\xc8\x01\x01R\btoolType\"\x9c\x01\n" +
 	"\x16CreateToolTypeResponse\x123\n" +
@@ -1916,8 +2243,7 @@ const file_toolgrant_v1_catalog_service_proto_rawDesc = "" +
 	"\x04etag\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\x04etag\x12#\n" +
 	"\rallow_missing\x18\x03 \x01(\bR\fallowMissing\"5\n" +
 	"\x17DeleteMcpServerResponse\x12\x1a\n" +
-	"\brevision\x18\x01 \x01(\tR\brevision2\xee\n" +
-	"\n" +
+	"\brevision\x18\x01 \x01(\tR\brevision2\xcb\f\n" +
 	"\x0eCatalogService\x12[\n" +
 	"\x0eCreateToolType\x12#.toolgrant.v1.CreateToolTypeRequest\x1a$.toolgrant.v1.CreateToolTypeResponse\x12W\n" +
 	"\vGetToolType\x12 .toolgrant.v1.GetToolTypeRequest\x1a!.toolgrant.v1.GetToolTypeResponse\"\x03\x90\x02\x01\x12]\n" +
@@ -1936,7 +2262,9 @@ const file_toolgrant_v1_catalog_service_proto_rawDesc = "" +
 	"\fGetMcpServer\x12!.toolgrant.v1.GetMcpServerRequest\x1a\".toolgrant.v1.GetMcpServerResponse\"\x03\x90\x02\x01\x12`\n" +
 	"\x0eListMcpServers\x12#.toolgrant.v1.ListMcpServersRequest\x1a$.toolgrant.v1.ListMcpServersResponse\"\x03\x90\x02\x01\x12c\n" +
 	"\x0fUpdateMcpServer\x12$.toolgrant.v1.UpdateMcpServerRequest\x1a%.toolgrant.v1.UpdateMcpServerResponse\"\x03\x90\x02\x02\x12c\n" +
-	"\x0fDeleteMcpServer\x12$.toolgrant.v1.DeleteMcpServerRequest\x1a%.toolgrant.v1.DeleteMcpServerResponse\"\x03\x90\x02\x02B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
+	"\x0fDeleteMcpServer\x12$.toolgrant.v1.DeleteMcpServerRequest\x1a%.toolgrant.v1.DeleteMcpServerResponse\"\x03\x90\x02\x02\x12o\n" +
+	"\x13ListMcpObservations\x12(.toolgrant.v1.ListMcpObservationsRequest\x1a).toolgrant.v1.ListMcpObservationsResponse\"\x03\x90\x02\x01\x12j\n" +
+	"\x13ApproveMcpFunctions\x12(.toolgrant.v1.ApproveMcpFunctionsRequest\x1a).toolgrant.v1.ApproveMcpFunctionsResponseB=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 
 var (
 	file_toolgrant_v1_catalog_service_proto_rawDescOnce sync.Once
@@ -1950,114 +2278,128 @@ func file_toolgrant_v1_catalog_service_proto_rawDescGZIP() []byte {
 	return file_toolgrant_v1_catalog_service_proto_rawDescData
 }
 
-var file_toolgrant_v1_catalog_service_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_toolgrant_v1_catalog_service_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_toolgrant_v1_catalog_service_proto_goTypes = []any{
-	(*CreateToolTypeRequest)(nil),   // 0: toolgrant.v1.CreateToolTypeRequest
-	(*CreateToolTypeResponse)(nil),  // 1: toolgrant.v1.CreateToolTypeResponse
-	(*GetToolTypeRequest)(nil),      // 2: toolgrant.v1.GetToolTypeRequest
-	(*GetToolTypeResponse)(nil),     // 3: toolgrant.v1.GetToolTypeResponse
-	(*ListToolTypesRequest)(nil),    // 4: toolgrant.v1.ListToolTypesRequest
-	(*ListToolTypesResponse)(nil),   // 5: toolgrant.v1.ListToolTypesResponse
-	(*UpdateToolTypeRequest)(nil),   // 6: toolgrant.v1.UpdateToolTypeRequest
-	(*UpdateToolTypeResponse)(nil),  // 7: toolgrant.v1.UpdateToolTypeResponse
-	(*DeleteToolTypeRequest)(nil),   // 8: toolgrant.v1.DeleteToolTypeRequest
-	(*DeleteToolTypeResponse)(nil),  // 9: toolgrant.v1.DeleteToolTypeResponse
-	(*CreateToolRequest)(nil),       // 10: toolgrant.v1.CreateToolRequest
-	(*CreateToolResponse)(nil),      // 11: toolgrant.v1.CreateToolResponse
-	(*GetToolRequest)(nil),          // 12: toolgrant.v1.GetToolRequest
-	(*GetToolResponse)(nil),         // 13: toolgrant.v1.GetToolResponse
-	(*ListToolsRequest)(nil),        // 14: toolgrant.v1.ListToolsRequest
-	(*ListToolsResponse)(nil),       // 15: toolgrant.v1.ListToolsResponse
-	(*UpdateToolRequest)(nil),       // 16: toolgrant.v1.UpdateToolRequest
-	(*UpdateToolResponse)(nil),      // 17: toolgrant.v1.UpdateToolResponse
-	(*DeleteToolRequest)(nil),       // 18: toolgrant.v1.DeleteToolRequest
-	(*DeleteToolResponse)(nil),      // 19: toolgrant.v1.DeleteToolResponse
-	(*CreateMcpServerRequest)(nil),  // 20: toolgrant.v1.CreateMcpServerRequest
-	(*CreateMcpServerResponse)(nil), // 21: toolgrant.v1.CreateMcpServerResponse
-	(*GetMcpServerRequest)(nil),     // 22: toolgrant.v1.GetMcpServerRequest
-	(*GetMcpServerResponse)(nil),    // 23: toolgrant.v1.GetMcpServerResponse
-	(*ListMcpServersRequest)(nil),   // 24: toolgrant.v1.ListMcpServersRequest
-	(*ListMcpServersResponse)(nil),  // 25: toolgrant.v1.ListMcpServersResponse
-	(*UpdateMcpServerRequest)(nil),  // 26: toolgrant.v1.UpdateMcpServerRequest
-	(*UpdateMcpServerResponse)(nil), // 27: toolgrant.v1.UpdateMcpServerResponse
-	(*DeleteMcpServerRequest)(nil),  // 28: toolgrant.v1.DeleteMcpServerRequest
-	(*DeleteMcpServerResponse)(nil), // 29: toolgrant.v1.DeleteMcpServerResponse
-	(*ToolType)(nil),                // 30: toolgrant.v1.ToolType
-	(*Warning)(nil),                 // 31: toolgrant.v1.Warning
-	(*Consistency)(nil),             // 32: toolgrant.v1.Consistency
-	(*fieldmaskpb.FieldMask)(nil),   // 33: google.protobuf.FieldMask
-	(*Tool)(nil),                    // 34: toolgrant.v1.Tool
-	(*McpServer)(nil),               // 35: toolgrant.v1.McpServer
+	(*ListMcpObservationsRequest)(nil),  // 0: toolgrant.v1.ListMcpObservationsRequest
+	(*ListMcpObservationsResponse)(nil), // 1: toolgrant.v1.ListMcpObservationsResponse
+	(*McpApproval)(nil),                 // 2: toolgrant.v1.McpApproval
+	(*ApproveMcpFunctionsRequest)(nil),  // 3: toolgrant.v1.ApproveMcpFunctionsRequest
+	(*ApproveMcpFunctionsResponse)(nil), // 4: toolgrant.v1.ApproveMcpFunctionsResponse
+	(*CreateToolTypeRequest)(nil),       // 5: toolgrant.v1.CreateToolTypeRequest
+	(*CreateToolTypeResponse)(nil),      // 6: toolgrant.v1.CreateToolTypeResponse
+	(*GetToolTypeRequest)(nil),          // 7: toolgrant.v1.GetToolTypeRequest
+	(*GetToolTypeResponse)(nil),         // 8: toolgrant.v1.GetToolTypeResponse
+	(*ListToolTypesRequest)(nil),        // 9: toolgrant.v1.ListToolTypesRequest
+	(*ListToolTypesResponse)(nil),       // 10: toolgrant.v1.ListToolTypesResponse
+	(*UpdateToolTypeRequest)(nil),       // 11: toolgrant.v1.UpdateToolTypeRequest
+	(*UpdateToolTypeResponse)(nil),      // 12: toolgrant.v1.UpdateToolTypeResponse
+	(*DeleteToolTypeRequest)(nil),       // 13: toolgrant.v1.DeleteToolTypeRequest
+	(*DeleteToolTypeResponse)(nil),      // 14: toolgrant.v1.DeleteToolTypeResponse
+	(*CreateToolRequest)(nil),           // 15: toolgrant.v1.CreateToolRequest
+	(*CreateToolResponse)(nil),          // 16: toolgrant.v1.CreateToolResponse
+	(*GetToolRequest)(nil),              // 17: toolgrant.v1.GetToolRequest
+	(*GetToolResponse)(nil),             // 18: toolgrant.v1.GetToolResponse
+	(*ListToolsRequest)(nil),            // 19: toolgrant.v1.ListToolsRequest
+	(*ListToolsResponse)(nil),           // 20: toolgrant.v1.ListToolsResponse
+	(*UpdateToolRequest)(nil),           // 21: toolgrant.v1.UpdateToolRequest
+	(*UpdateToolResponse)(nil),          // 22: toolgrant.v1.UpdateToolResponse
+	(*DeleteToolRequest)(nil),           // 23: toolgrant.v1.DeleteToolRequest
+	(*DeleteToolResponse)(nil),          // 24: toolgrant.v1.DeleteToolResponse
+	(*CreateMcpServerRequest)(nil),      // 25: toolgrant.v1.CreateMcpServerRequest
+	(*CreateMcpServerResponse)(nil),     // 26: toolgrant.v1.CreateMcpServerResponse
+	(*GetMcpServerRequest)(nil),         // 27: toolgrant.v1.GetMcpServerRequest
+	(*GetMcpServerResponse)(nil),        // 28: toolgrant.v1.GetMcpServerResponse
+	(*ListMcpServersRequest)(nil),       // 29: toolgrant.v1.ListMcpServersRequest
+	(*ListMcpServersResponse)(nil),      // 30: toolgrant.v1.ListMcpServersResponse
+	(*UpdateMcpServerRequest)(nil),      // 31: toolgrant.v1.UpdateMcpServerRequest
+	(*UpdateMcpServerResponse)(nil),     // 32: toolgrant.v1.UpdateMcpServerResponse
+	(*DeleteMcpServerRequest)(nil),      // 33: toolgrant.v1.DeleteMcpServerRequest
+	(*DeleteMcpServerResponse)(nil),     // 34: toolgrant.v1.DeleteMcpServerResponse
+	(*Consistency)(nil),                 // 35: toolgrant.v1.Consistency
+	(*McpObservation)(nil),              // 36: toolgrant.v1.McpObservation
+	(*ToolType)(nil),                    // 37: toolgrant.v1.ToolType
+	(*Warning)(nil),                     // 38: toolgrant.v1.Warning
+	(*fieldmaskpb.FieldMask)(nil),       // 39: google.protobuf.FieldMask
+	(*Tool)(nil),                        // 40: toolgrant.v1.Tool
+	(*McpServer)(nil),                   // 41: toolgrant.v1.McpServer
 }
 var file_toolgrant_v1_catalog_service_proto_depIdxs = []int32{
-	30, // 0: toolgrant.v1.CreateToolTypeRequest.tool_type:type_name -> toolgrant.v1.ToolType
-	30, // 1: toolgrant.v1.CreateToolTypeResponse.tool_type:type_name -> toolgrant.v1.ToolType
-	31, // 2: toolgrant.v1.CreateToolTypeResponse.warnings:type_name -> toolgrant.v1.Warning
-	32, // 3: toolgrant.v1.GetToolTypeRequest.consistency:type_name -> toolgrant.v1.Consistency
-	30, // 4: toolgrant.v1.GetToolTypeResponse.tool_type:type_name -> toolgrant.v1.ToolType
-	32, // 5: toolgrant.v1.ListToolTypesRequest.consistency:type_name -> toolgrant.v1.Consistency
-	30, // 6: toolgrant.v1.ListToolTypesResponse.tool_types:type_name -> toolgrant.v1.ToolType
-	30, // 7: toolgrant.v1.UpdateToolTypeRequest.tool_type:type_name -> toolgrant.v1.ToolType
-	33, // 8: toolgrant.v1.UpdateToolTypeRequest.update_mask:type_name -> google.protobuf.FieldMask
-	30, // 9: toolgrant.v1.UpdateToolTypeResponse.tool_type:type_name -> toolgrant.v1.ToolType
-	31, // 10: toolgrant.v1.UpdateToolTypeResponse.warnings:type_name -> toolgrant.v1.Warning
-	34, // 11: toolgrant.v1.CreateToolRequest.tool:type_name -> toolgrant.v1.Tool
-	34, // 12: toolgrant.v1.CreateToolResponse.tool:type_name -> toolgrant.v1.Tool
-	31, // 13: toolgrant.v1.CreateToolResponse.warnings:type_name -> toolgrant.v1.Warning
-	32, // 14: toolgrant.v1.GetToolRequest.consistency:type_name -> toolgrant.v1.Consistency
-	34, // 15: toolgrant.v1.GetToolResponse.tool:type_name -> toolgrant.v1.Tool
-	32, // 16: toolgrant.v1.ListToolsRequest.consistency:type_name -> toolgrant.v1.Consistency
-	34, // 17: toolgrant.v1.ListToolsResponse.tools:type_name -> toolgrant.v1.Tool
-	34, // 18: toolgrant.v1.UpdateToolRequest.tool:type_name -> toolgrant.v1.Tool
-	33, // 19: toolgrant.v1.UpdateToolRequest.update_mask:type_name -> google.protobuf.FieldMask
-	34, // 20: toolgrant.v1.UpdateToolResponse.tool:type_name -> toolgrant.v1.Tool
-	31, // 21: toolgrant.v1.UpdateToolResponse.warnings:type_name -> toolgrant.v1.Warning
-	35, // 22: toolgrant.v1.CreateMcpServerRequest.mcp_server:type_name -> toolgrant.v1.McpServer
-	35, // 23: toolgrant.v1.CreateMcpServerResponse.mcp_server:type_name -> toolgrant.v1.McpServer
-	31, // 24: toolgrant.v1.CreateMcpServerResponse.warnings:type_name -> toolgrant.v1.Warning
-	32, // 25: toolgrant.v1.GetMcpServerRequest.consistency:type_name -> toolgrant.v1.Consistency
-	35, // 26: toolgrant.v1.GetMcpServerResponse.mcp_server:type_name -> toolgrant.v1.McpServer
-	32, // 27: toolgrant.v1.ListMcpServersRequest.consistency:type_name -> toolgrant.v1.Consistency
-	35, // 28: toolgrant.v1.ListMcpServersResponse.mcp_servers:type_name -> toolgrant.v1.McpServer
-	35, // 29: toolgrant.v1.UpdateMcpServerRequest.mcp_server:type_name -> toolgrant.v1.McpServer
-	33, // 30: toolgrant.v1.UpdateMcpServerRequest.update_mask:type_name -> google.protobuf.FieldMask
-	35, // 31: toolgrant.v1.UpdateMcpServerResponse.mcp_server:type_name -> toolgrant.v1.McpServer
-	31, // 32: toolgrant.v1.UpdateMcpServerResponse.warnings:type_name -> toolgrant.v1.Warning
-	0,  // 33: toolgrant.v1.CatalogService.CreateToolType:input_type -> toolgrant.v1.CreateToolTypeRequest
-	2,  // 34: toolgrant.v1.CatalogService.GetToolType:input_type -> toolgrant.v1.GetToolTypeRequest
-	4,  // 35: toolgrant.v1.CatalogService.ListToolTypes:input_type -> toolgrant.v1.ListToolTypesRequest
-	6,  // 36: toolgrant.v1.CatalogService.UpdateToolType:input_type -> toolgrant.v1.UpdateToolTypeRequest
-	8,  // 37: toolgrant.v1.CatalogService.DeleteToolType:input_type -> toolgrant.v1.DeleteToolTypeRequest
-	10, // 38: toolgrant.v1.CatalogService.CreateTool:input_type -> toolgrant.v1.CreateToolRequest
-	12, // 39: toolgrant.v1.CatalogService.GetTool:input_type -> toolgrant.v1.GetToolRequest
-	14, // 40: toolgrant.v1.CatalogService.ListTools:input_type -> toolgrant.v1.ListToolsRequest
-	16, // 41: toolgrant.v1.CatalogService.UpdateTool:input_type -> toolgrant.v1.UpdateToolRequest
-	18, // 42: toolgrant.v1.CatalogService.DeleteTool:input_type -> toolgrant.v1.DeleteToolRequest
-	20, // 43: toolgrant.v1.CatalogService.CreateMcpServer:input_type -> toolgrant.v1.CreateMcpServerRequest
-	22, // 44: toolgrant.v1.CatalogService.GetMcpServer:input_type -> toolgrant.v1.GetMcpServerRequest
-	24, // 45: toolgrant.v1.CatalogService.ListMcpServers:input_type -> toolgrant.v1.ListMcpServersRequest
-	26, // 46: toolgrant.v1.CatalogService.UpdateMcpServer:input_type -> toolgrant.v1.UpdateMcpServerRequest
-	28, // 47: toolgrant.v1.CatalogService.DeleteMcpServer:input_type -> toolgrant.v1.DeleteMcpServerRequest
-	1,  // 48: toolgrant.v1.CatalogService.CreateToolType:output_type -> toolgrant.v1.CreateToolTypeResponse
-	3,  // 49: toolgrant.v1.CatalogService.GetToolType:output_type -> toolgrant.v1.GetToolTypeResponse
-	5,  // 50: toolgrant.v1.CatalogService.ListToolTypes:output_type -> toolgrant.v1.ListToolTypesResponse
-	7,  // 51: toolgrant.v1.CatalogService.UpdateToolType:output_type -> toolgrant.v1.UpdateToolTypeResponse
-	9,  // 52: toolgrant.v1.CatalogService.DeleteToolType:output_type -> toolgrant.v1.DeleteToolTypeResponse
-	11, // 53: toolgrant.v1.CatalogService.CreateTool:output_type -> toolgrant.v1.CreateToolResponse
-	13, // 54: toolgrant.v1.CatalogService.GetTool:output_type -> toolgrant.v1.GetToolResponse
-	15, // 55: toolgrant.v1.CatalogService.ListTools:output_type -> toolgrant.v1.ListToolsResponse
-	17, // 56: toolgrant.v1.CatalogService.UpdateTool:output_type -> toolgrant.v1.UpdateToolResponse
-	19, // 57: toolgrant.v1.CatalogService.DeleteTool:output_type -> toolgrant.v1.DeleteToolResponse
-	21, // 58: toolgrant.v1.CatalogService.CreateMcpServer:output_type -> toolgrant.v1.CreateMcpServerResponse
-	23, // 59: toolgrant.v1.CatalogService.GetMcpServer:output_type -> toolgrant.v1.GetMcpServerResponse
-	25, // 60: toolgrant.v1.CatalogService.ListMcpServers:output_type -> toolgrant.v1.ListMcpServersResponse
-	27, // 61: toolgrant.v1.CatalogService.UpdateMcpServer:output_type -> toolgrant.v1.UpdateMcpServerResponse
-	29, // 62: toolgrant.v1.CatalogService.DeleteMcpServer:output_type -> toolgrant.v1.DeleteMcpServerResponse
-	48, // [48:63] is the sub-list for method output_type
-	33, // [33:48] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	35, // 0: toolgrant.v1.ListMcpObservationsRequest.consistency:type_name -> toolgrant.v1.Consistency
+	36, // 1: toolgrant.v1.ListMcpObservationsResponse.observations:type_name -> toolgrant.v1.McpObservation
+	2,  // 2: toolgrant.v1.ApproveMcpFunctionsRequest.functions:type_name -> toolgrant.v1.McpApproval
+	37, // 3: toolgrant.v1.ApproveMcpFunctionsResponse.tool_type:type_name -> toolgrant.v1.ToolType
+	37, // 4: toolgrant.v1.CreateToolTypeRequest.tool_type:type_name -> toolgrant.v1.ToolType
+	37, // 5: toolgrant.v1.CreateToolTypeResponse.tool_type:type_name -> toolgrant.v1.ToolType
+	38, // 6: toolgrant.v1.CreateToolTypeResponse.warnings:type_name -> toolgrant.v1.Warning
+	35, // 7: toolgrant.v1.GetToolTypeRequest.consistency:type_name -> toolgrant.v1.Consistency
+	37, // 8: toolgrant.v1.GetToolTypeResponse.tool_type:type_name -> toolgrant.v1.ToolType
+	35, // 9: toolgrant.v1.ListToolTypesRequest.consistency:type_name -> toolgrant.v1.Consistency
+	37, // 10: toolgrant.v1.ListToolTypesResponse.tool_types:type_name -> toolgrant.v1.ToolType
+	37, // 11: toolgrant.v1.UpdateToolTypeRequest.tool_type:type_name -> toolgrant.v1.ToolType
+	39, // 12: toolgrant.v1.UpdateToolTypeRequest.update_mask:type_name -> google.protobuf.FieldMask
+	37, // 13: toolgrant.v1.UpdateToolTypeResponse.tool_type:type_name -> toolgrant.v1.ToolType
+	38, // 14: toolgrant.v1.UpdateToolTypeResponse.warnings:type_name -> toolgrant.v1.Warning
+	40, // 15: toolgrant.v1.CreateToolRequest.tool:type_name -> toolgrant.v1.Tool
+	40, // 16: toolgrant.v1.CreateToolResponse.tool:type_name -> toolgrant.v1.Tool
+	38, // 17: toolgrant.v1.CreateToolResponse.warnings:type_name -> toolgrant.v1.Warning
+	35, // 18: toolgrant.v1.GetToolRequest.consistency:type_name -> toolgrant.v1.Consistency
+	40, // 19: toolgrant.v1.GetToolResponse.tool:type_name -> toolgrant.v1.Tool
+	35, // 20: toolgrant.v1.ListToolsRequest.consistency:type_name -> toolgrant.v1.Consistency
+	40, // 21: toolgrant.v1.ListToolsResponse.tools:type_name -> toolgrant.v1.Tool
+	40, // 22: toolgrant.v1.UpdateToolRequest.tool:type_name -> toolgrant.v1.Tool
+	39, // 23: toolgrant.v1.UpdateToolRequest.update_mask:type_name -> google.protobuf.FieldMask
+	40, // 24: toolgrant.v1.UpdateToolResponse.tool:type_name -> toolgrant.v1.Tool
+	38, // 25: toolgrant.v1.UpdateToolResponse.warnings:type_name -> toolgrant.v1.Warning
+	41, // 26: toolgrant.v1.CreateMcpServerRequest.mcp_server:type_name -> toolgrant.v1.McpServer
+	41, // 27: toolgrant.v1.CreateMcpServerResponse.mcp_server:type_name -> toolgrant.v1.McpServer
+	38, // 28: toolgrant.v1.CreateMcpServerResponse.warnings:type_name -> toolgrant.v1.Warning
+	35, // 29: toolgrant.v1.GetMcpServerRequest.consistency:type_name -> toolgrant.v1.Consistency
+	41, // 30: toolgrant.v1.GetMcpServerResponse.mcp_server:type_name -> toolgrant.v1.McpServer
+	35, // 31: toolgrant.v1.ListMcpServersRequest.consistency:type_name -> toolgrant.v1.Consistency
+	41, // 32: toolgrant.v1.ListMcpServersResponse.mcp_servers:type_name -> toolgrant.v1.McpServer
+	41, // 33: toolgrant.v1.UpdateMcpServerRequest.mcp_server:type_name -> toolgrant.v1.McpServer
+	39, // 34: toolgrant.v1.UpdateMcpServerRequest.update_mask:type_name -> google.protobuf.FieldMask
+	41, // 35: toolgrant.v1.UpdateMcpServerResponse.mcp_server:type_name -> toolgrant.v1.McpServer
+	38, // 36: toolgrant.v1.UpdateMcpServerResponse.warnings:type_name -> toolgrant.v1.Warning
+	5,  // 37: toolgrant.v1.CatalogService.CreateToolType:input_type -> toolgrant.v1.CreateToolTypeRequest
+	7,  // 38: toolgrant.v1.CatalogService.GetToolType:input_type -> toolgrant.v1.GetToolTypeRequest
+	9,  // 39: toolgrant.v1.CatalogService.ListToolTypes:input_type -> toolgrant.v1.ListToolTypesRequest
+	11, // 40: toolgrant.v1.CatalogService.UpdateToolType:input_type -> toolgrant.v1.UpdateToolTypeRequest
+	13, // 41: toolgrant.v1.CatalogService.DeleteToolType:input_type -> toolgrant.v1.DeleteToolTypeRequest
+	15, // 42: toolgrant.v1.CatalogService.CreateTool:input_type -> toolgrant.v1.CreateToolRequest
+	17, // 43: toolgrant.v1.CatalogService.GetTool:input_type -> toolgrant.v1.GetToolRequest
+	19, // 44: toolgrant.v1.CatalogService.ListTools:input_type -> toolgrant.v1.ListToolsRequest
+	21, // 45: toolgrant.v1.CatalogService.UpdateTool:input_type -> toolgrant.v1.UpdateToolRequest
+	23, // 46: toolgrant.v1.CatalogService.DeleteTool:input_type -> toolgrant.v1.DeleteToolRequest
+	25, // 47: toolgrant.v1.CatalogService.CreateMcpServer:input_type -> toolgrant.v1.CreateMcpServerRequest
+	27, // 48: toolgrant.v1.CatalogService.GetMcpServer:input_type -> toolgrant.v1.GetMcpServerRequest
+	29, // 49: toolgrant.v1.CatalogService.ListMcpServers:input_type -> toolgrant.v1.ListMcpServersRequest
+	31, // 50: toolgrant.v1.CatalogService.UpdateMcpServer:input_type -> toolgrant.v1.UpdateMcpServerRequest
+	33, // 51: toolgrant.v1.CatalogService.DeleteMcpServer:input_type -> toolgrant.v1.DeleteMcpServerRequest
+	0,  // 52: toolgrant.v1.CatalogService.ListMcpObservations:input_type -> toolgrant.v1.ListMcpObservationsRequest
+	3,  // 53: toolgrant.v1.CatalogService.ApproveMcpFunctions:input_type -> toolgrant.v1.ApproveMcpFunctionsRequest
+	6,  // 54: toolgrant.v1.CatalogService.CreateToolType:output_type -> toolgrant.v1.CreateToolTypeResponse
+	8,  // 55: toolgrant.v1.CatalogService.GetToolType:output_type -> toolgrant.v1.GetToolTypeResponse
+	10, // 56: toolgrant.v1.CatalogService.ListToolTypes:output_type -> toolgrant.v1.ListToolTypesResponse
+	12, // 57: toolgrant.v1.CatalogService.UpdateToolType:output_type -> toolgrant.v1.UpdateToolTypeResponse
+	14, // 58: toolgrant.v1.CatalogService.DeleteToolType:output_type -> toolgrant.v1.DeleteToolTypeResponse
+	16, // 59: toolgrant.v1.CatalogService.CreateTool:output_type -> toolgrant.v1.CreateToolResponse
+	18, // 60: toolgrant.v1.CatalogService.GetTool:output_type -> toolgrant.v1.GetToolResponse
+	20, // 61: toolgrant.v1.CatalogService.ListTools:output_type -> toolgrant.v1.ListToolsResponse
+	22, // 62: toolgrant.v1.CatalogService.UpdateTool:output_type -> toolgrant.v1.UpdateToolResponse
+	24, // 63: toolgrant.v1.CatalogService.DeleteTool:output_type -> toolgrant.v1.DeleteToolResponse
+	26, // 64: toolgrant.v1.CatalogService.CreateMcpServer:output_type -> toolgrant.v1.CreateMcpServerResponse
+	28, // 65: toolgrant.v1.CatalogService.GetMcpServer:output_type -> toolgrant.v1.GetMcpServerResponse
+	30, // 66: toolgrant.v1.CatalogService.ListMcpServers:output_type -> toolgrant.v1.ListMcpServersResponse
+	32, // 67: toolgrant.v1.CatalogService.UpdateMcpServer:output_type -> toolgrant.v1.UpdateMcpServerResponse
+	34, // 68: toolgrant.v1.CatalogService.DeleteMcpServer:output_type -> toolgrant.v1.DeleteMcpServerResponse
+	1,  // 69: toolgrant.v1.CatalogService.ListMcpObservations:output_type -> toolgrant.v1.ListMcpObservationsResponse
+	4,  // 70: toolgrant.v1.CatalogService.ApproveMcpFunctions:output_type -> toolgrant.v1.ApproveMcpFunctionsResponse
+	54, // [54:71] is the sub-list for method output_type
+	37, // [37:54] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_toolgrant_v1_catalog_service_proto_init() }
@@ -2067,6 +2409,7 @@ func file_toolgrant_v1_catalog_service_proto_init() {
 	}
 	file_toolgrant_v1_consistency_proto_init()
 	file_toolgrant_v1_manifest_proto_init()
+	file_toolgrant_v1_mcp_function_proto_init()
 	file_toolgrant_v1_mcp_server_proto_init()
 	file_toolgrant_v1_rules_proto_init()
 	file_toolgrant_v1_tool_proto_init()
@@ -2077,7 +2420,7 @@ func file_toolgrant_v1_catalog_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_toolgrant_v1_catalog_service_proto_rawDesc), len(file_toolgrant_v1_catalog_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   30,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -21,21 +21,23 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	CatalogService_CreateToolType_FullMethodName  = "/toolgrant.v1.CatalogService/CreateToolType"
-	CatalogService_GetToolType_FullMethodName     = "/toolgrant.v1.CatalogService/GetToolType"
-	CatalogService_ListToolTypes_FullMethodName   = "/toolgrant.v1.CatalogService/ListToolTypes"
-	CatalogService_UpdateToolType_FullMethodName  = "/toolgrant.v1.CatalogService/UpdateToolType"
-	CatalogService_DeleteToolType_FullMethodName  = "/toolgrant.v1.CatalogService/DeleteToolType"
-	CatalogService_CreateTool_FullMethodName      = "/toolgrant.v1.CatalogService/CreateTool"
-	CatalogService_GetTool_FullMethodName         = "/toolgrant.v1.CatalogService/GetTool"
-	CatalogService_ListTools_FullMethodName       = "/toolgrant.v1.CatalogService/ListTools"
-	CatalogService_UpdateTool_FullMethodName      = "/toolgrant.v1.CatalogService/UpdateTool"
-	CatalogService_DeleteTool_FullMethodName      = "/toolgrant.v1.CatalogService/DeleteTool"
-	CatalogService_CreateMcpServer_FullMethodName = "/toolgrant.v1.CatalogService/CreateMcpServer"
-	CatalogService_GetMcpServer_FullMethodName    = "/toolgrant.v1.CatalogService/GetMcpServer"
-	CatalogService_ListMcpServers_FullMethodName  = "/toolgrant.v1.CatalogService/ListMcpServers"
-	CatalogService_UpdateMcpServer_FullMethodName = "/toolgrant.v1.CatalogService/UpdateMcpServer"
-	CatalogService_DeleteMcpServer_FullMethodName = "/toolgrant.v1.CatalogService/DeleteMcpServer"
+	CatalogService_CreateToolType_FullMethodName      = "/toolgrant.v1.CatalogService/CreateToolType"
+	CatalogService_GetToolType_FullMethodName         = "/toolgrant.v1.CatalogService/GetToolType"
+	CatalogService_ListToolTypes_FullMethodName       = "/toolgrant.v1.CatalogService/ListToolTypes"
+	CatalogService_UpdateToolType_FullMethodName      = "/toolgrant.v1.CatalogService/UpdateToolType"
+	CatalogService_DeleteToolType_FullMethodName      = "/toolgrant.v1.CatalogService/DeleteToolType"
+	CatalogService_CreateTool_FullMethodName          = "/toolgrant.v1.CatalogService/CreateTool"
+	CatalogService_GetTool_FullMethodName             = "/toolgrant.v1.CatalogService/GetTool"
+	CatalogService_ListTools_FullMethodName           = "/toolgrant.v1.CatalogService/ListTools"
+	CatalogService_UpdateTool_FullMethodName          = "/toolgrant.v1.CatalogService/UpdateTool"
+	CatalogService_DeleteTool_FullMethodName          = "/toolgrant.v1.CatalogService/DeleteTool"
+	CatalogService_CreateMcpServer_FullMethodName     = "/toolgrant.v1.CatalogService/CreateMcpServer"
+	CatalogService_GetMcpServer_FullMethodName        = "/toolgrant.v1.CatalogService/GetMcpServer"
+	CatalogService_ListMcpServers_FullMethodName      = "/toolgrant.v1.CatalogService/ListMcpServers"
+	CatalogService_UpdateMcpServer_FullMethodName     = "/toolgrant.v1.CatalogService/UpdateMcpServer"
+	CatalogService_DeleteMcpServer_FullMethodName     = "/toolgrant.v1.CatalogService/DeleteMcpServer"
+	CatalogService_ListMcpObservations_FullMethodName = "/toolgrant.v1.CatalogService/ListMcpObservations"
+	CatalogService_ApproveMcpFunctions_FullMethodName = "/toolgrant.v1.CatalogService/ApproveMcpFunctions"
 )
 
 // CatalogServiceClient is the client API for CatalogService service.
@@ -77,6 +79,11 @@ type CatalogServiceClient interface {
 	UpdateMcpServer(ctx context.Context, in *UpdateMcpServerRequest, opts ...grpc.CallOption) (*UpdateMcpServerResponse, error)
 	// Deletes one MCP server, or NOT_FOUND. FAILED_PRECONDITION while a Tool Type names it. One transaction.
 	DeleteMcpServer(ctx context.Context, in *DeleteMcpServerRequest, opts ...grpc.CallOption) (*DeleteMcpServerResponse, error)
+	// Lists where external MCP servers differ from what is pinned in their tool types, by tool type and name.
+	ListMcpObservations(ctx context.Context, in *ListMcpObservationsRequest, opts ...grpc.CallOption) (*ListMcpObservationsResponse, error)
+	// Pins what a server says now of some functions, as a change of the Tool Type. NOT_FOUND: no such Tool Type. ABORTED: a
+	// difference is no longer the one that was looked at; none is approved then. One transaction.
+	ApproveMcpFunctions(ctx context.Context, in *ApproveMcpFunctionsRequest, opts ...grpc.CallOption) (*ApproveMcpFunctionsResponse, error)
 }
 
 type catalogServiceClient struct {
@@ -237,6 +244,26 @@ func (c *catalogServiceClient) DeleteMcpServer(ctx context.Context, in *DeleteMc
 	return out, nil
 }
 
+func (c *catalogServiceClient) ListMcpObservations(ctx context.Context, in *ListMcpObservationsRequest, opts ...grpc.CallOption) (*ListMcpObservationsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListMcpObservationsResponse)
+	err := c.cc.Invoke(ctx, CatalogService_ListMcpObservations_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *catalogServiceClient) ApproveMcpFunctions(ctx context.Context, in *ApproveMcpFunctionsRequest, opts ...grpc.CallOption) (*ApproveMcpFunctionsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ApproveMcpFunctionsResponse)
+	err := c.cc.Invoke(ctx, CatalogService_ApproveMcpFunctions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // CatalogServiceServer is the server API for CatalogService service.
 // All implementations must embed UnimplementedCatalogServiceServer
 // for forward compatibility.
@@ -276,6 +303,11 @@ type CatalogServiceServer interface {
 	UpdateMcpServer(context.Context, *UpdateMcpServerRequest) (*UpdateMcpServerResponse, error)
 	// Deletes one MCP server, or NOT_FOUND. FAILED_PRECONDITION while a Tool Type names it. One transaction.
 	DeleteMcpServer(context.Context, *DeleteMcpServerRequest) (*DeleteMcpServerResponse, error)
+	// Lists where external MCP servers differ from what is pinned in their tool types, by tool type and name.
+	ListMcpObservations(context.Context, *ListMcpObservationsRequest) (*ListMcpObservationsResponse, error)
+	// Pins what a server says now of some functions, as a change of the Tool Type. NOT_FOUND: no such Tool Type. ABORTED: a
+	// difference is no longer the one that was looked at; none is approved then. One transaction.
+	ApproveMcpFunctions(context.Context, *ApproveMcpFunctionsRequest) (*ApproveMcpFunctionsResponse, error)
 	mustEmbedUnimplementedCatalogServiceServer()
 }
 
@@ -330,6 +362,12 @@ func (UnimplementedCatalogServiceServer) UpdateMcpServer(context.Context, *Updat
 }
 func (UnimplementedCatalogServiceServer) DeleteMcpServer(context.Context, *DeleteMcpServerRequest) (*DeleteMcpServerResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteMcpServer not implemented")
+}
+func (UnimplementedCatalogServiceServer) ListMcpObservations(context.Context, *ListMcpObservationsRequest) (*ListMcpObservationsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListMcpObservations not implemented")
+}
+func (UnimplementedCatalogServiceServer) ApproveMcpFunctions(context.Context, *ApproveMcpFunctionsRequest) (*ApproveMcpFunctionsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ApproveMcpFunctions not implemented")
 }
 func (UnimplementedCatalogServiceServer) mustEmbedUnimplementedCatalogServiceServer() {}
 func (UnimplementedCatalogServiceServer) testEmbeddedByValue()                        {}
@@ -622,6 +660,42 @@ func _CatalogService_DeleteMcpServer_Handler(srv interface{}, ctx context.Contex
 	return interceptor(ctx, in, info, handler)
 }
 
+func _CatalogService_ListMcpObservations_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListMcpObservationsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CatalogServiceServer).ListMcpObservations(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CatalogService_ListMcpObservations_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CatalogServiceServer).ListMcpObservations(ctx, req.(*ListMcpObservationsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _CatalogService_ApproveMcpFunctions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ApproveMcpFunctionsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CatalogServiceServer).ApproveMcpFunctions(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CatalogService_ApproveMcpFunctions_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CatalogServiceServer).ApproveMcpFunctions(ctx, req.(*ApproveMcpFunctionsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // CatalogService_ServiceDesc is the grpc.ServiceDesc for CatalogService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -688,6 +762,14 @@ var CatalogService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DeleteMcpServer",
 			Handler:    _CatalogService_DeleteMcpServer_Handler,
+		},
+		{
+			MethodName: "ListMcpObservations",
+			Handler:    _CatalogService_ListMcpObservations_Handler,
+		},
+		{
+			MethodName: "ApproveMcpFunctions",
+			Handler:    _CatalogService_ApproveMcpFunctions_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -246,12 +246,16 @@ func (x *EnabledBy) GetAvatarIds() []string {
 // What the model can call.
 type ToolFunction struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Its name.
+	// What the model calls. A function of an external MCP server goes by its unique name, made of the tool's name and its own.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// What it does, for the model.
 	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
 	// JSON Schema of its arguments. Unset: unknown.
-	InputSchema   *structpb.Struct `protobuf:"bytes,3,opt,name=input_schema,json=inputSchema,proto3" json:"input_schema,omitempty"`
+	InputSchema *structpb.Struct `protobuf:"bytes,3,opt,name=input_schema,json=inputSchema,proto3" json:"input_schema,omitempty"`
+	// For people; of a function of an external MCP server only.
+	Title string `protobuf:"bytes,4,opt,name=title,proto3" json:"title,omitempty"`
+	// What its external MCP server says of it.
+	Annotations   *McpAnnotations `protobuf:"bytes,5,opt,name=annotations,proto3" json:"annotations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -307,6 +311,93 @@ func (x *ToolFunction) GetInputSchema() *structpb.Struct {
 	return nil
 }
 
+func (x *ToolFunction) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *ToolFunction) GetAnnotations() *McpAnnotations {
+	if x != nil {
+		return x.Annotations
+	}
+	return nil
+}
+
+// A function that is not given to the model, since its external MCP server changed or added it.
+type QuarantinedFunction struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the model would call, as in ToolFunction.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// NEW or CHANGED.
+	Difference McpDifference `protobuf:"varint,2,opt,name=difference,proto3,enum=toolgrant.v1.McpDifference" json:"difference,omitempty"`
+	// English text, fit to show the user.
+	Message string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
+	// Chinese text, fit to show the user.
+	MessageZh     string `protobuf:"bytes,4,opt,name=message_zh,json=messageZh,proto3" json:"message_zh,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuarantinedFunction) Reset() {
+	*x = QuarantinedFunction{}
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuarantinedFunction) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuarantinedFunction) ProtoMessage() {}
+
+func (x *QuarantinedFunction) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuarantinedFunction.ProtoReflect.Descriptor instead.
+func (*QuarantinedFunction) Descriptor() ([]byte, []int) {
+	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *QuarantinedFunction) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *QuarantinedFunction) GetDifference() McpDifference {
+	if x != nil {
+		return x.Difference
+	}
+	return McpDifference_MCP_DIFFERENCE_UNSPECIFIED
+}
+
+func (x *QuarantinedFunction) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *QuarantinedFunction) GetMessageZh() string {
+	if x != nil {
+		return x.MessageZh
+	}
+	return ""
+}
+
 // A tool that the model is given.
 type EffectiveTool struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -337,20 +428,22 @@ type EffectiveTool struct {
 	Prompt string `protobuf:"bytes,12,opt,name=prompt,proto3" json:"prompt,omitempty"`
 	// View FULL: see Tool.config.
 	Config *structpb.Struct `protobuf:"bytes,13,opt,name=config,proto3" json:"config,omitempty"`
-	// View FULL: the functions of the tool: one of a native or internal MCP tool; none are known yet of an
-	// external MCP tool.
+	// View FULL: the functions of the tool: one of a native or internal MCP tool; of an external MCP tool those that are
+	// as they were approved, in the server's order.
 	Functions []*ToolFunction `protobuf:"bytes,14,rep,name=functions,proto3" json:"functions,omitempty"`
 	// View FULL of ResolveTools: how the rules of the tool and of its type stand for the user, by quota id. Where the
 	// counters cannot be reached, only the limits are told, with decided_by_outage. WatchTools tells none: they change
 	// with every call.
-	Quotas        []*QuotaState `protobuf:"bytes,15,rep,name=quotas,proto3" json:"quotas,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Quotas []*QuotaState `protobuf:"bytes,15,rep,name=quotas,proto3" json:"quotas,omitempty"`
+	// View FULL: functions of the tool that are in quarantine, by name. A tool that has no others is withheld.
+	QuarantinedFunctions []*QuarantinedFunction `protobuf:"bytes,16,rep,name=quarantined_functions,json=quarantinedFunctions,proto3" json:"quarantined_functions,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
 }
 
 func (x *EffectiveTool) Reset() {
 	*x = EffectiveTool{}
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[3]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -362,7 +455,7 @@ func (x *EffectiveTool) String() string {
 func (*EffectiveTool) ProtoMessage() {}
 
 func (x *EffectiveTool) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[3]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -375,7 +468,7 @@ func (x *EffectiveTool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EffectiveTool.ProtoReflect.Descriptor instead.
 func (*EffectiveTool) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{3}
+	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *EffectiveTool) GetToolId() string {
@@ -483,6 +576,13 @@ func (x *EffectiveTool) GetQuotas() []*QuotaState {
 	return nil
 }
 
+func (x *EffectiveTool) GetQuarantinedFunctions() []*QuarantinedFunction {
+	if x != nil {
+		return x.QuarantinedFunctions
+	}
+	return nil
+}
+
 // See the RPC.
 type ResolveToolsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -513,7 +613,7 @@ type ResolveToolsResponse struct {
 
 func (x *ResolveToolsResponse) Reset() {
 	*x = ResolveToolsResponse{}
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[4]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -525,7 +625,7 @@ func (x *ResolveToolsResponse) String() string {
 func (*ResolveToolsResponse) ProtoMessage() {}
 
 func (x *ResolveToolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[4]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -538,7 +638,7 @@ func (x *ResolveToolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveToolsResponse.ProtoReflect.Descriptor instead.
 func (*ResolveToolsResponse) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{4}
+	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ResolveToolsResponse) GetTools() []*EffectiveTool {
@@ -617,7 +717,7 @@ type DeferredTool struct {
 
 func (x *DeferredTool) Reset() {
 	*x = DeferredTool{}
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[5]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -629,7 +729,7 @@ func (x *DeferredTool) String() string {
 func (*DeferredTool) ProtoMessage() {}
 
 func (x *DeferredTool) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[5]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -642,7 +742,7 @@ func (x *DeferredTool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeferredTool.ProtoReflect.Descriptor instead.
 func (*DeferredTool) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{5}
+	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *DeferredTool) GetToolId() string {
@@ -679,7 +779,7 @@ type WatchToolsRequest struct {
 
 func (x *WatchToolsRequest) Reset() {
 	*x = WatchToolsRequest{}
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[6]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -691,7 +791,7 @@ func (x *WatchToolsRequest) String() string {
 func (*WatchToolsRequest) ProtoMessage() {}
 
 func (x *WatchToolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[6]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -704,7 +804,7 @@ func (x *WatchToolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchToolsRequest.ProtoReflect.Descriptor instead.
 func (*WatchToolsRequest) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{6}
+	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *WatchToolsRequest) GetChatId() string {
@@ -767,7 +867,7 @@ type WatchToolsResponse struct {
 
 func (x *WatchToolsResponse) Reset() {
 	*x = WatchToolsResponse{}
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[7]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -779,7 +879,7 @@ func (x *WatchToolsResponse) String() string {
 func (*WatchToolsResponse) ProtoMessage() {}
 
 func (x *WatchToolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[7]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -792,7 +892,7 @@ func (x *WatchToolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchToolsResponse.ProtoReflect.Descriptor instead.
 func (*WatchToolsResponse) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{7}
+	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *WatchToolsResponse) GetTools() []*EffectiveTool {
@@ -865,7 +965,7 @@ type CheckToolRequest struct {
 
 func (x *CheckToolRequest) Reset() {
 	*x = CheckToolRequest{}
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[8]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -877,7 +977,7 @@ func (x *CheckToolRequest) String() string {
 func (*CheckToolRequest) ProtoMessage() {}
 
 func (x *CheckToolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[8]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -890,7 +990,7 @@ func (x *CheckToolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckToolRequest.ProtoReflect.Descriptor instead.
 func (*CheckToolRequest) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{8}
+	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CheckToolRequest) GetChatId() string {
@@ -957,7 +1057,7 @@ type CheckToolResponse struct {
 
 func (x *CheckToolResponse) Reset() {
 	*x = CheckToolResponse{}
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[9]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -969,7 +1069,7 @@ func (x *CheckToolResponse) String() string {
 func (*CheckToolResponse) ProtoMessage() {}
 
 func (x *CheckToolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[9]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -982,7 +1082,7 @@ func (x *CheckToolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckToolResponse.ProtoReflect.Descriptor instead.
 func (*CheckToolResponse) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{9}
+	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *CheckToolResponse) GetEffective() bool {
@@ -1048,7 +1148,7 @@ type ExplainToolRequest struct {
 
 func (x *ExplainToolRequest) Reset() {
 	*x = ExplainToolRequest{}
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[10]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1060,7 +1160,7 @@ func (x *ExplainToolRequest) String() string {
 func (*ExplainToolRequest) ProtoMessage() {}
 
 func (x *ExplainToolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[10]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1073,7 +1173,7 @@ func (x *ExplainToolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainToolRequest.ProtoReflect.Descriptor instead.
 func (*ExplainToolRequest) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{10}
+	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ExplainToolRequest) GetChatId() string {
@@ -1143,7 +1243,7 @@ type ExplainToolResponse struct {
 
 func (x *ExplainToolResponse) Reset() {
 	*x = ExplainToolResponse{}
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[11]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1155,7 +1255,7 @@ func (x *ExplainToolResponse) String() string {
 func (*ExplainToolResponse) ProtoMessage() {}
 
 func (x *ExplainToolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[11]
+	mi := &file_toolgrant_v1_entitlement_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1168,7 +1268,7 @@ func (x *ExplainToolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainToolResponse.ProtoReflect.Descriptor instead.
 func (*ExplainToolResponse) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{11}
+	return file_toolgrant_v1_entitlement_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ExplainToolResponse) GetEffective() bool {
@@ -1231,7 +1331,7 @@ var File_toolgrant_v1_entitlement_service_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_entitlement_service_proto_rawDesc = "" +
 	"\n" +
-	"&toolgrant/v1/entitlement_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1etoolgrant/v1/consistency.proto\x1a\x1etoolgrant/v1/explanation.proto\x1a\x18toolgrant/v1/quota.proto\x1a\x18toolgrant/v1/rules.proto\x1a\x1atoolgrant/v1/surface.proto\x1a\x17toolgrant/v1/tool.proto\x1a\x1ctoolgrant/v1/tool_type.proto\x1a\x1btoolgrant/v1/withheld.proto\"\xdc\x02\n" +
+	"&toolgrant/v1/entitlement_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1etoolgrant/v1/consistency.proto\x1a\x1etoolgrant/v1/explanation.proto\x1a\x1ftoolgrant/v1/mcp_function.proto\x1a\x18toolgrant/v1/quota.proto\x1a\x18toolgrant/v1/rules.proto\x1a\x1atoolgrant/v1/surface.proto\x1a\x17toolgrant/v1/tool.proto\x1a\x1ctoolgrant/v1/tool_type.proto\x1a\x1btoolgrant/v1/withheld.proto\"\xdc\x02\n" +
 	"\x13ResolveToolsRequest\x12#\n" +
 	"\achat_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\x06chatId\x12#\n" +
@@ -1247,11 +1347,21 @@ const file_toolgrant_v1_entitlement_service_proto_rawDesc = "" +
 	"\x04core\x18\x01 \x01(\bR\x04core\x12\x12\n" +
 	"\x04chat\x18\x02 \x01(\bR\x04chat\x12\x1d\n" +
 	"\n" +
-	"avatar_ids\x18\x03 \x03(\tR\tavatarIds\"\x80\x01\n" +
+	"avatar_ids\x18\x03 \x03(\tR\tavatarIds\"\xd6\x01\n" +
 	"\fToolFunction\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12:\n" +
-	"\finput_schema\x18\x03 \x01(\v2\x17.google.protobuf.StructR\vinputSchema\"\xde\x04\n" +
+	"\finput_schema\x18\x03 \x01(\v2\x17.google.protobuf.StructR\vinputSchema\x12\x14\n" +
+	"\x05title\x18\x04 \x01(\tR\x05title\x12>\n" +
+	"\vannotations\x18\x05 \x01(\v2\x1c.toolgrant.v1.McpAnnotationsR\vannotations\"\x9f\x01\n" +
+	"\x13QuarantinedFunction\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12;\n" +
+	"\n" +
+	"difference\x18\x02 \x01(\x0e2\x1b.toolgrant.v1.McpDifferenceR\n" +
+	"difference\x12\x18\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\x12\x1d\n" +
+	"\n" +
+	"message_zh\x18\x04 \x01(\tR\tmessageZh\"\xb6\x05\n" +
 	"\rEffectiveTool\x12\x17\n" +
 	"\atool_id\x18\x01 \x01(\tR\x06toolId\x12 \n" +
 	"\ftool_type_id\x18\x02 \x01(\tR\n" +
@@ -1270,7 +1380,8 @@ const file_toolgrant_v1_entitlement_service_proto_rawDesc = "" +
 	"\x06prompt\x18\f \x01(\tR\x06prompt\x12/\n" +
 	"\x06config\x18\r \x01(\v2\x17.google.protobuf.StructR\x06config\x128\n" +
 	"\tfunctions\x18\x0e \x03(\v2\x1a.toolgrant.v1.ToolFunctionR\tfunctions\x120\n" +
-	"\x06quotas\x18\x0f \x03(\v2\x18.toolgrant.v1.QuotaStateR\x06quotasB\x16\n" +
+	"\x06quotas\x18\x0f \x03(\v2\x18.toolgrant.v1.QuotaStateR\x06quotas\x12V\n" +
+	"\x15quarantined_functions\x18\x10 \x03(\v2!.toolgrant.v1.QuarantinedFunctionR\x14quarantinedFunctionsB\x16\n" +
 	"\x14_expires_after_turns\"\xf9\x02\n" +
 	"\x14ResolveToolsResponse\x121\n" +
 	"\x05tools\x18\x01 \x03(\v2\x1b.toolgrant.v1.EffectiveToolR\x05tools\x126\n" +
@@ -1369,71 +1480,77 @@ func file_toolgrant_v1_entitlement_service_proto_rawDescGZIP() []byte {
 }
 
 var file_toolgrant_v1_entitlement_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_toolgrant_v1_entitlement_service_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_toolgrant_v1_entitlement_service_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_toolgrant_v1_entitlement_service_proto_goTypes = []any{
 	(ToolView)(0),                // 0: toolgrant.v1.ToolView
 	(*ResolveToolsRequest)(nil),  // 1: toolgrant.v1.ResolveToolsRequest
 	(*EnabledBy)(nil),            // 2: toolgrant.v1.EnabledBy
 	(*ToolFunction)(nil),         // 3: toolgrant.v1.ToolFunction
-	(*EffectiveTool)(nil),        // 4: toolgrant.v1.EffectiveTool
-	(*ResolveToolsResponse)(nil), // 5: toolgrant.v1.ResolveToolsResponse
-	(*DeferredTool)(nil),         // 6: toolgrant.v1.DeferredTool
-	(*WatchToolsRequest)(nil),    // 7: toolgrant.v1.WatchToolsRequest
-	(*WatchToolsResponse)(nil),   // 8: toolgrant.v1.WatchToolsResponse
-	(*CheckToolRequest)(nil),     // 9: toolgrant.v1.CheckToolRequest
-	(*CheckToolResponse)(nil),    // 10: toolgrant.v1.CheckToolResponse
-	(*ExplainToolRequest)(nil),   // 11: toolgrant.v1.ExplainToolRequest
-	(*ExplainToolResponse)(nil),  // 12: toolgrant.v1.ExplainToolResponse
-	(*Surface)(nil),              // 13: toolgrant.v1.Surface
-	(*Consistency)(nil),          // 14: toolgrant.v1.Consistency
-	(*structpb.Struct)(nil),      // 15: google.protobuf.Struct
-	(ToolRisk)(0),                // 16: toolgrant.v1.ToolRisk
-	(ToolSource)(0),              // 17: toolgrant.v1.ToolSource
-	(*QuotaState)(nil),           // 18: toolgrant.v1.QuotaState
-	(*WithheldTool)(nil),         // 19: toolgrant.v1.WithheldTool
-	(WithheldReason)(0),          // 20: toolgrant.v1.WithheldReason
-	(*ExplainStep)(nil),          // 21: toolgrant.v1.ExplainStep
+	(*QuarantinedFunction)(nil),  // 4: toolgrant.v1.QuarantinedFunction
+	(*EffectiveTool)(nil),        // 5: toolgrant.v1.EffectiveTool
+	(*ResolveToolsResponse)(nil), // 6: toolgrant.v1.ResolveToolsResponse
+	(*DeferredTool)(nil),         // 7: toolgrant.v1.DeferredTool
+	(*WatchToolsRequest)(nil),    // 8: toolgrant.v1.WatchToolsRequest
+	(*WatchToolsResponse)(nil),   // 9: toolgrant.v1.WatchToolsResponse
+	(*CheckToolRequest)(nil),     // 10: toolgrant.v1.CheckToolRequest
+	(*CheckToolResponse)(nil),    // 11: toolgrant.v1.CheckToolResponse
+	(*ExplainToolRequest)(nil),   // 12: toolgrant.v1.ExplainToolRequest
+	(*ExplainToolResponse)(nil),  // 13: toolgrant.v1.ExplainToolResponse
+	(*Surface)(nil),              // 14: toolgrant.v1.Surface
+	(*Consistency)(nil),          // 15: toolgrant.v1.Consistency
+	(*structpb.Struct)(nil),      // 16: google.protobuf.Struct
+	(*McpAnnotations)(nil),       // 17: toolgrant.v1.McpAnnotations
+	(McpDifference)(0),           // 18: toolgrant.v1.McpDifference
+	(ToolRisk)(0),                // 19: toolgrant.v1.ToolRisk
+	(ToolSource)(0),              // 20: toolgrant.v1.ToolSource
+	(*QuotaState)(nil),           // 21: toolgrant.v1.QuotaState
+	(*WithheldTool)(nil),         // 22: toolgrant.v1.WithheldTool
+	(WithheldReason)(0),          // 23: toolgrant.v1.WithheldReason
+	(*ExplainStep)(nil),          // 24: toolgrant.v1.ExplainStep
 }
 var file_toolgrant_v1_entitlement_service_proto_depIdxs = []int32{
-	13, // 0: toolgrant.v1.ResolveToolsRequest.surface:type_name -> toolgrant.v1.Surface
-	14, // 1: toolgrant.v1.ResolveToolsRequest.consistency:type_name -> toolgrant.v1.Consistency
+	14, // 0: toolgrant.v1.ResolveToolsRequest.surface:type_name -> toolgrant.v1.Surface
+	15, // 1: toolgrant.v1.ResolveToolsRequest.consistency:type_name -> toolgrant.v1.Consistency
 	0,  // 2: toolgrant.v1.ResolveToolsRequest.view:type_name -> toolgrant.v1.ToolView
-	15, // 3: toolgrant.v1.ToolFunction.input_schema:type_name -> google.protobuf.Struct
-	16, // 4: toolgrant.v1.EffectiveTool.risk:type_name -> toolgrant.v1.ToolRisk
-	17, // 5: toolgrant.v1.EffectiveTool.source:type_name -> toolgrant.v1.ToolSource
-	2,  // 6: toolgrant.v1.EffectiveTool.enabled_by:type_name -> toolgrant.v1.EnabledBy
-	15, // 7: toolgrant.v1.EffectiveTool.config:type_name -> google.protobuf.Struct
-	3,  // 8: toolgrant.v1.EffectiveTool.functions:type_name -> toolgrant.v1.ToolFunction
-	18, // 9: toolgrant.v1.EffectiveTool.quotas:type_name -> toolgrant.v1.QuotaState
-	4,  // 10: toolgrant.v1.ResolveToolsResponse.tools:type_name -> toolgrant.v1.EffectiveTool
-	19, // 11: toolgrant.v1.ResolveToolsResponse.withheld:type_name -> toolgrant.v1.WithheldTool
-	6,  // 12: toolgrant.v1.ResolveToolsResponse.deferred:type_name -> toolgrant.v1.DeferredTool
-	13, // 13: toolgrant.v1.WatchToolsRequest.surface:type_name -> toolgrant.v1.Surface
-	14, // 14: toolgrant.v1.WatchToolsRequest.consistency:type_name -> toolgrant.v1.Consistency
-	0,  // 15: toolgrant.v1.WatchToolsRequest.view:type_name -> toolgrant.v1.ToolView
-	4,  // 16: toolgrant.v1.WatchToolsResponse.tools:type_name -> toolgrant.v1.EffectiveTool
-	19, // 17: toolgrant.v1.WatchToolsResponse.withheld:type_name -> toolgrant.v1.WithheldTool
-	13, // 18: toolgrant.v1.CheckToolRequest.surface:type_name -> toolgrant.v1.Surface
-	14, // 19: toolgrant.v1.CheckToolRequest.consistency:type_name -> toolgrant.v1.Consistency
-	20, // 20: toolgrant.v1.CheckToolResponse.reason:type_name -> toolgrant.v1.WithheldReason
-	13, // 21: toolgrant.v1.ExplainToolRequest.surface:type_name -> toolgrant.v1.Surface
-	14, // 22: toolgrant.v1.ExplainToolRequest.consistency:type_name -> toolgrant.v1.Consistency
-	20, // 23: toolgrant.v1.ExplainToolResponse.reason:type_name -> toolgrant.v1.WithheldReason
-	21, // 24: toolgrant.v1.ExplainToolResponse.steps:type_name -> toolgrant.v1.ExplainStep
-	19, // 25: toolgrant.v1.ExplainToolResponse.withheld:type_name -> toolgrant.v1.WithheldTool
-	1,  // 26: toolgrant.v1.EntitlementService.ResolveTools:input_type -> toolgrant.v1.ResolveToolsRequest
-	9,  // 27: toolgrant.v1.EntitlementService.CheckTool:input_type -> toolgrant.v1.CheckToolRequest
-	11, // 28: toolgrant.v1.EntitlementService.ExplainTool:input_type -> toolgrant.v1.ExplainToolRequest
-	7,  // 29: toolgrant.v1.EntitlementService.WatchTools:input_type -> toolgrant.v1.WatchToolsRequest
-	5,  // 30: toolgrant.v1.EntitlementService.ResolveTools:output_type -> toolgrant.v1.ResolveToolsResponse
-	10, // 31: toolgrant.v1.EntitlementService.CheckTool:output_type -> toolgrant.v1.CheckToolResponse
-	12, // 32: toolgrant.v1.EntitlementService.ExplainTool:output_type -> toolgrant.v1.ExplainToolResponse
-	8,  // 33: toolgrant.v1.EntitlementService.WatchTools:output_type -> toolgrant.v1.WatchToolsResponse
-	30, // [30:34] is the sub-list for method output_type
-	26, // [26:30] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	16, // 3: toolgrant.v1.ToolFunction.input_schema:type_name -> google.protobuf.Struct
+	17, // 4: toolgrant.v1.ToolFunction.annotations:type_name -> toolgrant.v1.McpAnnotations
+	18, // 5: toolgrant.v1.QuarantinedFunction.difference:type_name -> toolgrant.v1.McpDifference
+	19, // 6: toolgrant.v1.EffectiveTool.risk:type_name -> toolgrant.v1.ToolRisk
+	20, // 7: toolgrant.v1.EffectiveTool.source:type_name -> toolgrant.v1.ToolSource
+	2,  // 8: toolgrant.v1.EffectiveTool.enabled_by:type_name -> toolgrant.v1.EnabledBy
+	16, // 9: toolgrant.v1.EffectiveTool.config:type_name -> google.protobuf.Struct
+	3,  // 10: toolgrant.v1.EffectiveTool.functions:type_name -> toolgrant.v1.ToolFunction
+	21, // 11: toolgrant.v1.EffectiveTool.quotas:type_name -> toolgrant.v1.QuotaState
+	4,  // 12: toolgrant.v1.EffectiveTool.quarantined_functions:type_name -> toolgrant.v1.QuarantinedFunction
+	5,  // 13: toolgrant.v1.ResolveToolsResponse.tools:type_name -> toolgrant.v1.EffectiveTool
+	22, // 14: toolgrant.v1.ResolveToolsResponse.withheld:type_name -> toolgrant.v1.WithheldTool
+	7,  // 15: toolgrant.v1.ResolveToolsResponse.deferred:type_name -> toolgrant.v1.DeferredTool
+	14, // 16: toolgrant.v1.WatchToolsRequest.surface:type_name -> toolgrant.v1.Surface
+	15, // 17: toolgrant.v1.WatchToolsRequest.consistency:type_name -> toolgrant.v1.Consistency
+	0,  // 18: toolgrant.v1.WatchToolsRequest.view:type_name -> toolgrant.v1.ToolView
+	5,  // 19: toolgrant.v1.WatchToolsResponse.tools:type_name -> toolgrant.v1.EffectiveTool
+	22, // 20: toolgrant.v1.WatchToolsResponse.withheld:type_name -> toolgrant.v1.WithheldTool
+	14, // 21: toolgrant.v1.CheckToolRequest.surface:type_name -> toolgrant.v1.Surface
+	15, // 22: toolgrant.v1.CheckToolRequest.consistency:type_name -> toolgrant.v1.Consistency
+	23, // 23: toolgrant.v1.CheckToolResponse.reason:type_name -> toolgrant.v1.WithheldReason
+	14, // 24: toolgrant.v1.ExplainToolRequest.surface:type_name -> toolgrant.v1.Surface
+	15, // 25: toolgrant.v1.ExplainToolRequest.consistency:type_name -> toolgrant.v1.Consistency
+	23, // 26: toolgrant.v1.ExplainToolResponse.reason:type_name -> toolgrant.v1.WithheldReason
+	24, // 27: toolgrant.v1.ExplainToolResponse.steps:type_name -> toolgrant.v1.ExplainStep
+	22, // 28: toolgrant.v1.ExplainToolResponse.withheld:type_name -> toolgrant.v1.WithheldTool
+	1,  // 29: toolgrant.v1.EntitlementService.ResolveTools:input_type -> toolgrant.v1.ResolveToolsRequest
+	10, // 30: toolgrant.v1.EntitlementService.CheckTool:input_type -> toolgrant.v1.CheckToolRequest
+	12, // 31: toolgrant.v1.EntitlementService.ExplainTool:input_type -> toolgrant.v1.ExplainToolRequest
+	8,  // 32: toolgrant.v1.EntitlementService.WatchTools:input_type -> toolgrant.v1.WatchToolsRequest
+	6,  // 33: toolgrant.v1.EntitlementService.ResolveTools:output_type -> toolgrant.v1.ResolveToolsResponse
+	11, // 34: toolgrant.v1.EntitlementService.CheckTool:output_type -> toolgrant.v1.CheckToolResponse
+	13, // 35: toolgrant.v1.EntitlementService.ExplainTool:output_type -> toolgrant.v1.ExplainToolResponse
+	9,  // 36: toolgrant.v1.EntitlementService.WatchTools:output_type -> toolgrant.v1.WatchToolsResponse
+	33, // [33:37] is the sub-list for method output_type
+	29, // [29:33] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_toolgrant_v1_entitlement_service_proto_init() }
@@ -1443,6 +1560,7 @@ func file_toolgrant_v1_entitlement_service_proto_init() {
 	}
 	file_toolgrant_v1_consistency_proto_init()
 	file_toolgrant_v1_explanation_proto_init()
+	file_toolgrant_v1_mcp_function_proto_init()
 	file_toolgrant_v1_quota_proto_init()
 	file_toolgrant_v1_rules_proto_init()
 	file_toolgrant_v1_surface_proto_init()
@@ -1450,18 +1568,18 @@ func file_toolgrant_v1_entitlement_service_proto_init() {
 	file_toolgrant_v1_tool_type_proto_init()
 	file_toolgrant_v1_withheld_proto_init()
 	file_toolgrant_v1_entitlement_service_proto_msgTypes[0].OneofWrappers = []any{}
-	file_toolgrant_v1_entitlement_service_proto_msgTypes[3].OneofWrappers = []any{}
-	file_toolgrant_v1_entitlement_service_proto_msgTypes[8].OneofWrappers = []any{}
+	file_toolgrant_v1_entitlement_service_proto_msgTypes[4].OneofWrappers = []any{}
 	file_toolgrant_v1_entitlement_service_proto_msgTypes[9].OneofWrappers = []any{}
 	file_toolgrant_v1_entitlement_service_proto_msgTypes[10].OneofWrappers = []any{}
 	file_toolgrant_v1_entitlement_service_proto_msgTypes[11].OneofWrappers = []any{}
+	file_toolgrant_v1_entitlement_service_proto_msgTypes[12].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_toolgrant_v1_entitlement_service_proto_rawDesc), len(file_toolgrant_v1_entitlement_service_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   12,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

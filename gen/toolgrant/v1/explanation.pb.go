@@ -51,6 +51,8 @@ const (
 	ExplainRule_EXPLAIN_RULE_CORE ExplainRule = 10
 	// No better tool of the same name is given to the model.
 	ExplainRule_EXPLAIN_RULE_NAME ExplainRule = 11
+	// Not all of its functions are in quarantine. Tried after CAPABILITIES, and told only if some are.
+	ExplainRule_EXPLAIN_RULE_FUNCTIONS ExplainRule = 12
 )
 
 // Enum value maps for ExplainRule.
@@ -68,6 +70,7 @@ var (
 		9:  "EXPLAIN_RULE_CHAT_LOG",
 		10: "EXPLAIN_RULE_CORE",
 		11: "EXPLAIN_RULE_NAME",
+		12: "EXPLAIN_RULE_FUNCTIONS",
 	}
 	ExplainRule_value = map[string]int32{
 		"EXPLAIN_RULE_UNSPECIFIED":  0,
@@ -82,6 +85,7 @@ var (
 		"EXPLAIN_RULE_CHAT_LOG":     9,
 		"EXPLAIN_RULE_CORE":         10,
 		"EXPLAIN_RULE_NAME":         11,
+		"EXPLAIN_RULE_FUNCTIONS":    12,
 	}
 )
 
@@ -173,7 +177,7 @@ func (ExplainOutcome) EnumDescriptor() ([]byte, []int) {
 type ExplainRow struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What it is: "device", "device_type", "group", "membership", "avatar", "default_avatar", "chat_log",
-	// "tool", "tool_type".
+	// "tool", "tool_type", "function".
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Its id; of a membership that of its group, of a default Avatar that of its Avatar.
 	Id string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
@@ -321,7 +325,7 @@ const file_toolgrant_v1_explanation_proto_rawDesc = "" +
 	"\x04rule\x18\x01 \x01(\x0e2\x19.toolgrant.v1.ExplainRuleR\x04rule\x126\n" +
 	"\aoutcome\x18\x02 \x01(\x0e2\x1c.toolgrant.v1.ExplainOutcomeR\aoutcome\x12\x18\n" +
 	"\amessage\x18\x03 \x01(\tR\amessage\x12,\n" +
-	"\x04rows\x18\x04 \x03(\v2\x18.toolgrant.v1.ExplainRowR\x04rows*\xc2\x02\n" +
+	"\x04rows\x18\x04 \x03(\v2\x18.toolgrant.v1.ExplainRowR\x04rows*\xde\x02\n" +
 	"\vExplainRule\x12\x1c\n" +
 	"\x18EXPLAIN_RULE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14EXPLAIN_RULE_OFFERED\x10\x01\x12\x17\n" +
@@ -335,7 +339,8 @@ const file_toolgrant_v1_explanation_proto_rawDesc = "" +
 	"\x15EXPLAIN_RULE_CHAT_LOG\x10\t\x12\x15\n" +
 	"\x11EXPLAIN_RULE_CORE\x10\n" +
 	"\x12\x15\n" +
-	"\x11EXPLAIN_RULE_NAME\x10\v*\x83\x01\n" +
+	"\x11EXPLAIN_RULE_NAME\x10\v\x12\x1a\n" +
+	"\x16EXPLAIN_RULE_FUNCTIONS\x10\f*\x83\x01\n" +
 	"\x0eExplainOutcome\x12\x1f\n" +
 	"\x1bEXPLAIN_OUTCOME_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13EXPLAIN_OUTCOME_FOR\x10\x01\x12\x1b\n" +

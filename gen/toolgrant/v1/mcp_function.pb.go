@@ -13,6 +13,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	structpb "google.golang.org/protobuf/types/known/structpb"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -24,6 +25,63 @@ const (
 	// Verify that runtime/protoimpl is sufficiently up-to-date.
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
+
+// How an external MCP server differs from what is pinned in its tool type.
+type McpDifference int32
+
+const (
+	// Not a difference.
+	McpDifference_MCP_DIFFERENCE_UNSPECIFIED McpDifference = 0
+	// It has a function that is not pinned. It is in quarantine: nobody can use it until it is approved.
+	McpDifference_MCP_DIFFERENCE_NEW McpDifference = 1
+	// It says something else of a function. That is in quarantine, too.
+	McpDifference_MCP_DIFFERENCE_CHANGED McpDifference = 2
+	// It has a function no longer, so nobody can use it.
+	McpDifference_MCP_DIFFERENCE_REMOVED McpDifference = 3
+)
+
+// Enum value maps for McpDifference.
+var (
+	McpDifference_name = map[int32]string{
+		0: "MCP_DIFFERENCE_UNSPECIFIED",
+		1: "MCP_DIFFERENCE_NEW",
+		2: "MCP_DIFFERENCE_CHANGED",
+		3: "MCP_DIFFERENCE_REMOVED",
+	}
+	McpDifference_value = map[string]int32{
+		"MCP_DIFFERENCE_UNSPECIFIED": 0,
+		"MCP_DIFFERENCE_NEW":         1,
+		"MCP_DIFFERENCE_CHANGED":     2,
+		"MCP_DIFFERENCE_REMOVED":     3,
+	}
+)
+
+func (x McpDifference) Enum() *McpDifference {
+	p := new(McpDifference)
+	*p = x
+	return p
+}
+
+func (x McpDifference) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (McpDifference) Descriptor() protoreflect.EnumDescriptor {
+	return file_toolgrant_v1_mcp_function_proto_enumTypes[0].Descriptor()
+}
+
+func (McpDifference) Type() protoreflect.EnumType {
+	return &file_toolgrant_v1_mcp_function_proto_enumTypes[0]
+}
+
+func (x McpDifference) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use McpDifference.Descriptor instead.
+func (McpDifference) EnumDescriptor() ([]byte, []int) {
+	return file_toolgrant_v1_mcp_function_proto_rawDescGZIP(), []int{0}
+}
 
 // What a server says of a function. Hints from a stranger: what is left out is taken for the worst.
 type McpAnnotations struct {
@@ -98,6 +156,106 @@ func (x *McpAnnotations) GetOpenWorldHint() bool {
 	return false
 }
 
+// A difference, for an operator to look at.
+type McpObservation struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tool type.
+	ToolTypeId string `protobuf:"bytes,1,opt,name=tool_type_id,json=toolTypeId,proto3" json:"tool_type_id,omitempty"`
+	// The function's name on the server.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// How it differs.
+	Difference McpDifference `protobuf:"varint,3,opt,name=difference,proto3,enum=toolgrant.v1.McpDifference" json:"difference,omitempty"`
+	// What is pinned. Unset: nothing.
+	Pinned *McpFunction `protobuf:"bytes,4,opt,name=pinned,proto3" json:"pinned,omitempty"`
+	// What the server says. Unset: it has no such function.
+	Observed *McpFunction `protobuf:"bytes,5,opt,name=observed,proto3" json:"observed,omitempty"`
+	// What is suspicious about it, in English sentences: characters that people do not see, names that are easily taken for others.
+	Findings []string `protobuf:"bytes,6,rep,name=findings,proto3" json:"findings,omitempty"`
+	// When it was first seen so.
+	ObserveTime   *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=observe_time,json=observeTime,proto3" json:"observe_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *McpObservation) Reset() {
+	*x = McpObservation{}
+	mi := &file_toolgrant_v1_mcp_function_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *McpObservation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*McpObservation) ProtoMessage() {}
+
+func (x *McpObservation) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgrant_v1_mcp_function_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use McpObservation.ProtoReflect.Descriptor instead.
+func (*McpObservation) Descriptor() ([]byte, []int) {
+	return file_toolgrant_v1_mcp_function_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *McpObservation) GetToolTypeId() string {
+	if x != nil {
+		return x.ToolTypeId
+	}
+	return ""
+}
+
+func (x *McpObservation) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *McpObservation) GetDifference() McpDifference {
+	if x != nil {
+		return x.Difference
+	}
+	return McpDifference_MCP_DIFFERENCE_UNSPECIFIED
+}
+
+func (x *McpObservation) GetPinned() *McpFunction {
+	if x != nil {
+		return x.Pinned
+	}
+	return nil
+}
+
+func (x *McpObservation) GetObserved() *McpFunction {
+	if x != nil {
+		return x.Observed
+	}
+	return nil
+}
+
+func (x *McpObservation) GetFindings() []string {
+	if x != nil {
+		return x.Findings
+	}
+	return nil
+}
+
+func (x *McpObservation) GetObserveTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ObserveTime
+	}
+	return nil
+}
+
 // One function of an external MCP server.
 type McpFunction struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -113,14 +271,17 @@ type McpFunction struct {
 	Annotations *McpAnnotations `protobuf:"bytes,5,opt,name=annotations,proto3" json:"annotations,omitempty"`
 	// The operator's judgement; it wins over the annotations. Unspecified: as the annotations say, read-only is LOW, declared not destructive is
 	// MEDIUM, all else is HIGH.
-	Risk          ToolRisk `protobuf:"varint,6,opt,name=risk,proto3,enum=toolgrant.v1.ToolRisk" json:"risk,omitempty"`
+	Risk ToolRisk `protobuf:"varint,6,opt,name=risk,proto3,enum=toolgrant.v1.ToolRisk" json:"risk,omitempty"`
+	// Names what the server says of it, whatever the operator says: SHA-256, in hexadecimal digits, of its name, title, description,
+	// input_schema and annotations. Filled in by answers, ignored in writes.
+	Digest        string `protobuf:"bytes,7,opt,name=digest,proto3" json:"digest,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *McpFunction) Reset() {
 	*x = McpFunction{}
-	mi := &file_toolgrant_v1_mcp_function_proto_msgTypes[1]
+	mi := &file_toolgrant_v1_mcp_function_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -132,7 +293,7 @@ func (x *McpFunction) String() string {
 func (*McpFunction) ProtoMessage() {}
 
 func (x *McpFunction) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_mcp_function_proto_msgTypes[1]
+	mi := &file_toolgrant_v1_mcp_function_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -145,7 +306,7 @@ func (x *McpFunction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use McpFunction.ProtoReflect.Descriptor instead.
 func (*McpFunction) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_mcp_function_proto_rawDescGZIP(), []int{1}
+	return file_toolgrant_v1_mcp_function_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *McpFunction) GetName() string {
@@ -190,11 +351,18 @@ func (x *McpFunction) GetRisk() ToolRisk {
 	return ToolRisk_TOOL_RISK_UNSPECIFIED
 }
 
+func (x *McpFunction) GetDigest() string {
+	if x != nil {
+		return x.Digest
+	}
+	return ""
+}
+
 var File_toolgrant_v1_mcp_function_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_mcp_function_proto_rawDesc = "" +
 	"\n" +
-	"\x1ftoolgrant/v1/mcp_function.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x18toolgrant/v1/rules.proto\x1a\x17toolgrant/v1/tool.proto\"\x96\x02\n" +
+	"\x1ftoolgrant/v1/mcp_function.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18toolgrant/v1/rules.proto\x1a\x17toolgrant/v1/tool.proto\"\x96\x02\n" +
 	"\x0eMcpAnnotations\x12)\n" +
 	"\x0eread_only_hint\x18\x01 \x01(\bH\x00R\freadOnlyHint\x88\x01\x01\x12.\n" +
 	"\x10destructive_hint\x18\x02 \x01(\bH\x01R\x0fdestructiveHint\x88\x01\x01\x12,\n" +
@@ -203,7 +371,18 @@ const file_toolgrant_v1_mcp_function_proto_rawDesc = "" +
 	"\x0f_read_only_hintB\x13\n" +
 	"\x11_destructive_hintB\x12\n" +
 	"\x10_idempotent_hintB\x12\n" +
-	"\x10_open_world_hint\"\xb6\x02\n" +
+	"\x10_open_world_hint\"\xc8\x02\n" +
+	"\x0eMcpObservation\x12 \n" +
+	"\ftool_type_id\x18\x01 \x01(\tR\n" +
+	"toolTypeId\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12;\n" +
+	"\n" +
+	"difference\x18\x03 \x01(\x0e2\x1b.toolgrant.v1.McpDifferenceR\n" +
+	"difference\x121\n" +
+	"\x06pinned\x18\x04 \x01(\v2\x19.toolgrant.v1.McpFunctionR\x06pinned\x125\n" +
+	"\bobserved\x18\x05 \x01(\v2\x19.toolgrant.v1.McpFunctionR\bobserved\x12\x1a\n" +
+	"\bfindings\x18\x06 \x03(\tR\bfindings\x12=\n" +
+	"\fobserve_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\vobserveTime\"\xd7\x02\n" +
 	"\vMcpFunction\x12\x1e\n" +
 	"\x04name\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\xb0\xb2\x8f\x04\x01R\x04name\x12#\n" +
@@ -212,7 +391,13 @@ const file_toolgrant_v1_mcp_function_proto_rawDesc = "" +
 	"\vdescription\x18\x03 \x01(\tB\x0e\xbaH\vr\t\xc0\xb2\x8f\x04\x01(\x80\x80\x04R\vdescription\x12:\n" +
 	"\finput_schema\x18\x04 \x01(\v2\x17.google.protobuf.StructR\vinputSchema\x12>\n" +
 	"\vannotations\x18\x05 \x01(\v2\x1c.toolgrant.v1.McpAnnotationsR\vannotations\x124\n" +
-	"\x04risk\x18\x06 \x01(\x0e2\x16.toolgrant.v1.ToolRiskB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04riskB=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
+	"\x04risk\x18\x06 \x01(\x0e2\x16.toolgrant.v1.ToolRiskB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04risk\x12\x1f\n" +
+	"\x06digest\x18\a \x01(\tB\a\xbaH\x04r\x02\x18@R\x06digest*\x7f\n" +
+	"\rMcpDifference\x12\x1e\n" +
+	"\x1aMCP_DIFFERENCE_UNSPECIFIED\x10\x00\x12\x16\n" +
+	"\x12MCP_DIFFERENCE_NEW\x10\x01\x12\x1a\n" +
+	"\x16MCP_DIFFERENCE_CHANGED\x10\x02\x12\x1a\n" +
+	"\x16MCP_DIFFERENCE_REMOVED\x10\x03B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 
 var (
 	file_toolgrant_v1_mcp_function_proto_rawDescOnce sync.Once
@@ -226,22 +411,30 @@ func file_toolgrant_v1_mcp_function_proto_rawDescGZIP() []byte {
 	return file_toolgrant_v1_mcp_function_proto_rawDescData
 }
 
-var file_toolgrant_v1_mcp_function_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_toolgrant_v1_mcp_function_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_toolgrant_v1_mcp_function_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_toolgrant_v1_mcp_function_proto_goTypes = []any{
-	(*McpAnnotations)(nil),  // 0: toolgrant.v1.McpAnnotations
-	(*McpFunction)(nil),     // 1: toolgrant.v1.McpFunction
-	(*structpb.Struct)(nil), // 2: google.protobuf.Struct
-	(ToolRisk)(0),           // 3: toolgrant.v1.ToolRisk
+	(McpDifference)(0),            // 0: toolgrant.v1.McpDifference
+	(*McpAnnotations)(nil),        // 1: toolgrant.v1.McpAnnotations
+	(*McpObservation)(nil),        // 2: toolgrant.v1.McpObservation
+	(*McpFunction)(nil),           // 3: toolgrant.v1.McpFunction
+	(*timestamppb.Timestamp)(nil), // 4: google.protobuf.Timestamp
+	(*structpb.Struct)(nil),       // 5: google.protobuf.Struct
+	(ToolRisk)(0),                 // 6: toolgrant.v1.ToolRisk
 }
 var file_toolgrant_v1_mcp_function_proto_depIdxs = []int32{
-	2, // 0: toolgrant.v1.McpFunction.input_schema:type_name -> google.protobuf.Struct
-	0, // 1: toolgrant.v1.McpFunction.annotations:type_name -> toolgrant.v1.McpAnnotations
-	3, // 2: toolgrant.v1.McpFunction.risk:type_name -> toolgrant.v1.ToolRisk
-	3, // [3:3] is the sub-list for method output_type
-	3, // [3:3] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	0, // 0: toolgrant.v1.McpObservation.difference:type_name -> toolgrant.v1.McpDifference
+	3, // 1: toolgrant.v1.McpObservation.pinned:type_name -> toolgrant.v1.McpFunction
+	3, // 2: toolgrant.v1.McpObservation.observed:type_name -> toolgrant.v1.McpFunction
+	4, // 3: toolgrant.v1.McpObservation.observe_time:type_name -> google.protobuf.Timestamp
+	5, // 4: toolgrant.v1.McpFunction.input_schema:type_name -> google.protobuf.Struct
+	1, // 5: toolgrant.v1.McpFunction.annotations:type_name -> toolgrant.v1.McpAnnotations
+	6, // 6: toolgrant.v1.McpFunction.risk:type_name -> toolgrant.v1.ToolRisk
+	7, // [7:7] is the sub-list for method output_type
+	7, // [7:7] is the sub-list for method input_type
+	7, // [7:7] is the sub-list for extension type_name
+	7, // [7:7] is the sub-list for extension extendee
+	0, // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_toolgrant_v1_mcp_function_proto_init() }
@@ -257,13 +450,14 @@ func file_toolgrant_v1_mcp_function_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_toolgrant_v1_mcp_function_proto_rawDesc), len(file_toolgrant_v1_mcp_function_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   2,
+			NumEnums:      1,
+			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
 		GoTypes:           file_toolgrant_v1_mcp_function_proto_goTypes,
 		DependencyIndexes: file_toolgrant_v1_mcp_function_proto_depIdxs,
+		EnumInfos:         file_toolgrant_v1_mcp_function_proto_enumTypes,
 		MessageInfos:      file_toolgrant_v1_mcp_function_proto_msgTypes,
 	}.Build()
 	File_toolgrant_v1_mcp_function_proto = out.File

@@ -32,7 +32,8 @@ const (
 	McpTransport_MCP_TRANSPORT_UNSPECIFIED McpTransport = 0
 	// MCP's streamable HTTP transport; endpoint is an http or https URL.
 	McpTransport_MCP_TRANSPORT_STREAMABLE_HTTP McpTransport = 1
-	// A child process spoken to over standard input and output; endpoint is its command line.
+	// A child process spoken to over standard input and output; endpoint is its command line, with words quoted as in a
+	// shell. It is run without one: nothing is put in for variables, and no file names are matched.
 	McpTransport_MCP_TRANSPORT_STDIO McpTransport = 2
 )
 
@@ -90,7 +91,9 @@ type McpServer struct {
 	Endpoint string `protobuf:"bytes,4,opt,name=endpoint,proto3" json:"endpoint,omitempty"`
 	// When two servers have the same function, the higher priority is asked. Default 0.
 	Priority int32 `protobuf:"varint,5,opt,name=priority,proto3" json:"priority,omitempty"`
-	// From the name of an HTTP header to the name of the environment variable that holds its value.
+	// From the name of an HTTP header to the name of the environment variable that holds its value. For STDIO: from the
+	// name of a variable that the child process gets to the name of the one that holds its value; of the others it gets
+	// only those that every program needs, such as PATH and HOME.
 	HeadersFromEnv map[string]string `protobuf:"bytes,6,rep,name=headers_from_env,json=headersFromEnv,proto3" json:"headers_from_env,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Fingerprint; see ToolType.etag.
 	Etag          string `protobuf:"bytes,15,opt,name=etag,proto3" json:"etag,omitempty"`

@@ -42,6 +42,8 @@ const (
 	WithheldReason_WITHHELD_REASON_NOT_OFFERED WithheldReason = 5
 	// The device cannot do what the tool needs. With missing_capabilities and surfaces.
 	WithheldReason_WITHHELD_REASON_MISSING_CAPABILITY WithheldReason = 6
+	// Its MCP server changed it, all of its functions, and no operator has approved that yet.
+	WithheldReason_WITHHELD_REASON_QUARANTINED WithheldReason = 8
 	// Another tool of the same name is given to the model. With shadowed_by_tool_id.
 	WithheldReason_WITHHELD_REASON_SHADOWED WithheldReason = 7
 )
@@ -56,6 +58,7 @@ var (
 		4: "WITHHELD_REASON_REVOKED_BY_GROUP",
 		5: "WITHHELD_REASON_NOT_OFFERED",
 		6: "WITHHELD_REASON_MISSING_CAPABILITY",
+		8: "WITHHELD_REASON_QUARANTINED",
 		7: "WITHHELD_REASON_SHADOWED",
 	}
 	WithheldReason_value = map[string]int32{
@@ -66,6 +69,7 @@ var (
 		"WITHHELD_REASON_REVOKED_BY_GROUP":   4,
 		"WITHHELD_REASON_NOT_OFFERED":        5,
 		"WITHHELD_REASON_MISSING_CAPABILITY": 6,
+		"WITHHELD_REASON_QUARANTINED":        8,
 		"WITHHELD_REASON_SHADOWED":           7,
 	}
 )
@@ -231,7 +235,7 @@ const file_toolgrant_v1_withheld_proto_rawDesc = "" +
 	"\tgroup_ids\x18\x06 \x03(\tR\bgroupIds\x12,\n" +
 	"\x12granting_group_ids\x18\a \x03(\tR\x10grantingGroupIds\x121\n" +
 	"\bsurfaces\x18\b \x03(\v2\x15.toolgrant.v1.SurfaceR\bsurfaces\x12-\n" +
-	"\x13shadowed_by_tool_id\x18\t \x01(\tR\x10shadowedByToolId*\xa2\x02\n" +
+	"\x13shadowed_by_tool_id\x18\t \x01(\tR\x10shadowedByToolId*\xc3\x02\n" +
 	"\x0eWithheldReason\x12\x1f\n" +
 	"\x1bWITHHELD_REASON_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17WITHHELD_REASON_RETIRED\x10\x01\x12!\n" +
@@ -239,7 +243,8 @@ const file_toolgrant_v1_withheld_proto_rawDesc = "" +
 	"\x1eWITHHELD_REASON_OWNED_BY_OTHER\x10\x03\x12$\n" +
 	" WITHHELD_REASON_REVOKED_BY_GROUP\x10\x04\x12\x1f\n" +
 	"\x1bWITHHELD_REASON_NOT_OFFERED\x10\x05\x12&\n" +
-	"\"WITHHELD_REASON_MISSING_CAPABILITY\x10\x06\x12\x1c\n" +
+	"\"WITHHELD_REASON_MISSING_CAPABILITY\x10\x06\x12\x1f\n" +
+	"\x1bWITHHELD_REASON_QUARANTINED\x10\b\x12\x1c\n" +
 	"\x18WITHHELD_REASON_SHADOWED\x10\aB=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 
 var (

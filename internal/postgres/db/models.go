@@ -185,6 +185,14 @@ type GroupTool struct {
 	ToolShared bool
 }
 
+// Where external MCP servers differ from what is pinned in tool_types.functions.
+type McpObservation struct {
+	ToolTypeID  string
+	Name        string
+	Function    []byte
+	ObserveTime time.Time
+}
+
 // MCP servers and how they are reached; secrets stay in the environment.
 type McpServer struct {
 	McpServerID    string

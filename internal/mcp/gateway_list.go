@@ -1,0 +1,125 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"google.golang.org/grpc/status"
+
+	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
+)
+
+// listTTLMs is for how long a client may keep a list, in milliseconds, unless it is told that it changed.
+const listTTLMs = 5000
+
+// listed is a function of the effective set, and where it stands there.
+type listed struct {
+	place    place
+	tool     *toolgrantv1.EffectiveTool
+	function *toolgrantv1.ToolFunction
+}
+
+// place orders functions: those of core tools first, then by tool id, then as the tool has them. A cursor is the place of the
+// last function of the page before, so that a page can follow whatever was added or removed meanwhile.
+type place struct {
+	Core  bool   `json:"c,omitempty"`
+	Tool  string `json:"t"`
+	Index int    `json:"i"`
+}
+
+func (p place) compare(other place) int {
+	if p.Core != other.Core {
+		if p.Core {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(p.Tool, other.Tool), cmp.Compare(p.Index, other.Index))
+}
+
+// functions are what a model can call of the effective set, in its order.
+func (g *Gateway) functions(tools []*toolgrantv1.EffectiveTool) []listed {
+	var all []listed
+	for _, t := range tools {
+		if t.GetSource() != toolgrantv1.ToolSource_TOOL_SOURCE_EXTERNAL_MCP && g.NativeServer == "" {
+			continue // nobody here could run it
+		}
+		for i, f := range t.GetFunctions() {
+			all = append(all, listed{place{t.GetCore(), t.GetToolId(), i}, t, f})
+		}
+	}
+	return all
+}
+
+// list answers tools/list.
+func (c *conversation) list(ctx context.Context, cursor string) (*mcp.ListToolsResult, error) {
+	var after *place
+	if cursor != "" {
+		after = &place{}
+		data, err := base64.RawURLEncoding.DecodeString(cursor)
+		if err != nil || json.Unmarshal(data, after) != nil {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "not a cursor that this list returned"}
+		}
+	}
+	request := &toolgrantv1.ResolveToolsRequest{ChatId: c.Chat, UserId: c.User, Surface: c.surface(), Turn: c.Turn, View: toolgrantv1.ToolView_TOOL_VIEW_FULL}
+	if revision := c.revision.Load(); revision != nil { // not older than what the client was told to have changed
+		request.Consistency = &toolgrantv1.Consistency{Requirement: &toolgrantv1.Consistency_AtLeastAsFresh{AtLeastAsFresh: *revision}}
+	}
+	answer, err := c.Entitlements.ResolveTools(ctx, request)
+	if err != nil {
+		return nil, asJSONRPC(err)
+	}
+	result := &mcp.ListToolsResult{Tools: []*mcp.Tool{}, Cacheable: mcp.Cacheable{TTLMs: listTTLMs, CacheScope: "private"}}
+	var last place
+	for _, f := range c.functions(answer.GetTools()) {
+		if after != nil && f.place.compare(*after) <= 0 {
+			continue
+		}
+		if len(result.Tools) == c.PageSize {
+			data, err := json.Marshal(last)
+			if err != nil {
+				return nil, err
+			}
+			result.NextCursor = base64.RawURLEncoding.EncodeToString(data)
+			break
+		}
+		last = f.place
+		result.Tools = append(result.Tools, f.toMCP())
+	}
+	return result, nil
+}
+
+// toMCP is a function as a client is told of it.
+func (f *listed) toMCP() *mcp.Tool {
+	schema := f.function.GetInputSchema().AsMap()
+	if schema["type"] != "object" { // which the protocol wants at the top
+		merged := map[string]any{"type": "object"}
+		for key, value := range schema {
+			if key != "type" {
+				merged[key] = value
+			}
+		}
+		schema = merged
+	}
+	tool := &mcp.Tool{Name: f.function.GetName(), Title: cmp.Or(f.function.GetTitle(), f.tool.GetTitle()), Description: f.function.GetDescription(), InputSchema: schema}
+	if a := f.function.GetAnnotations(); a != nil {
+		tool.Annotations = &mcp.ToolAnnotations{ReadOnlyHint: a.GetReadOnlyHint(), DestructiveHint: a.DestructiveHint,
+			IdempotentHint: a.GetIdempotentHint(), OpenWorldHint: a.OpenWorldHint}
+	}
+	return tool
+}
+
+// asJSONRPC is a status of Toolgrant's as an error of the protocol.
+func asJSONRPC(err error) error {
+	s := status.Convert(err)
+	code := int64(jsonrpc.CodeInternalError)
+	switch s.Code().String() {
+	case "InvalidArgument", "NotFound", "PermissionDenied", "FailedPrecondition":
+		code = jsonrpc.CodeInvalidParams
+	}
+	return &jsonrpc.Error{Code: code, Message: s.Message()}
+}
