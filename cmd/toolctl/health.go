@@ -54,6 +54,10 @@ func listHealth(ctx context.Context, client toolgrantv1.CallServiceClient, faili
 }
 
 func printHealth(w io.Writer, r *toolgrantv1.ListHealthResponse, now time.Time) {
+	if len(r.GetHealth()) == 0 {
+		fmt.Fprintln(w, "nobody reported on such tools or servers in the last 24 hours")
+		return
+	}
 	t := newTable(w, "KIND", "ID", "BREAKER", "SCORE", "FAILURES", "LATENCY", "RETRY", "REPORTED")
 	local := false
 	for _, h := range r.GetHealth() {
