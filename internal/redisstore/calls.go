@@ -179,11 +179,7 @@ func (c *Calls) Report(ctx context.Context, name id.Call, report string) (before
 	command := func(how, script string) *redis.Cmd {
 		return redis.NewCmd(ctx, how, script, 1, c.key(name)+":r", report, domain.RememberReported.Milliseconds())
 	}
-	cmd := command("EVALSHA", reportScript.Hash())
-	if err = c.process(ctx, cmd); err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
-		cmd = command("EVAL", reportText)
-		err = c.process(ctx, cmd)
-	}
+	cmd, err := evaluate(reportScript.Hash(), reportText, command, func(cmd redis.Cmder) error { return c.process(ctx, cmd) })
 	if err != nil {
 		return "", callsUnavailable(err)
 	}

@@ -158,12 +158,7 @@ func (c *consumer) evaluate(ctx context.Context, batch []*consumption, keys int)
 		args = append(append(args, c.ledger.consumed.Milliseconds(), len(numbers)), rules...)
 		return redis.NewIntSliceCmd(ctx, append(args, operations...)...)
 	}
-	cmd := command("EVALSHA", script.hash)
-	err := c.ledger.client.Process(ctx, cmd)
-	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
-		cmd = command("EVAL", script.text)
-		err = c.ledger.client.Process(ctx, cmd)
-	}
+	cmd, err := evaluate(script.hash, script.text, command, func(cmd redis.Cmder) error { return c.ledger.client.Process(ctx, cmd) })
 	return cmd.Val(), err
 }
 

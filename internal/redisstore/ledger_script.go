@@ -216,14 +216,21 @@ func (c *call) run(ctx context.Context) (a answer, err error) {
 	return a, fmt.Errorf("counters in Redis: no period of the calendar for %v, or no counter stays there", now)
 }
 
-// evaluate names the script by its hash; a Redis that does not know it is told the text.
-func (c *call) evaluate(ctx context.Context) ([]int64, error) {
-	cmd := c.command(ctx, "EVALSHA", c.script.hash)
-	err := c.ledger.process(ctx, cmd)
+// evaluate runs a script by its hash; a Redis that does not know it is told the text.
+func evaluate[C redis.Cmder](hash, text string, command func(name, script string) C, process func(redis.Cmder) error) (C, error) {
+	cmd := command("EVALSHA", hash)
+	err := process(cmd)
 	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
-		cmd = c.command(ctx, "EVAL", c.script.text)
-		err = c.ledger.process(ctx, cmd)
+		cmd = command("EVAL", text)
+		err = process(cmd)
 	}
+	return cmd, err
+}
+
+func (c *call) evaluate(ctx context.Context) ([]int64, error) {
+	cmd, err := evaluate(c.script.hash, c.script.text,
+		func(name, script string) *redis.Cmd { return c.command(ctx, name, script) },
+		func(cmd redis.Cmder) error { return c.ledger.process(ctx, cmd) })
 	if err != nil {
 		return nil, err
 	}
