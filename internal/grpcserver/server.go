@@ -156,11 +156,11 @@ func New(o Options) *grpc.Server {
 // limit ends calls that take too long: a caller may wait without end, and what it waits for never come.
 func limit(timeout time.Duration) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-		if timeout > 0 {
-			limited, cancel := context.WithTimeout(ctx, timeout)
-			defer cancel()
-			ctx = limited
+		if timeout <= 0 {
+			return handle(ctx, request)
 		}
-		return handle(ctx, request)
+		limited, end := bound(ctx, timeout)
+		defer end()
+		return handle(limited, request)
 	}
 }
