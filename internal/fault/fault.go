@@ -52,6 +52,9 @@ const (
 	ReasonQuotaExceeded       Reason = "QUOTA_EXCEEDED"
 	ReasonApprovalDecided     Reason = "APPROVAL_DECIDED"
 	ReasonCallReported        Reason = "CALL_REPORTED"
+	ReasonServerBusy          Reason = "SERVER_BUSY"
+	ReasonCallerBusy          Reason = "CALLER_BUSY"
+	ReasonDeadlineRequired    Reason = "DEADLINE_REQUIRED"
 )
 
 // Violation is one field at fault and the rule that it breaks.
@@ -69,7 +72,7 @@ type Fault struct {
 	ID         string // NotFound, AlreadyExists: its id
 	Violations []Violation
 	Denials    []Denial      // ResourceExhausted: the rules that denied
-	RetryAfter time.Duration // ResourceExhausted: how long to wait; 0: waiting does not help
+	RetryAfter time.Duration // ResourceExhausted, Unavailable: how long to wait; 0: waiting does not help, or it is not known how long
 	Cause      error         // for the log, never for the caller
 }
 
