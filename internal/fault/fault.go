@@ -24,6 +24,7 @@ const (
 	Aborted
 	ResourceExhausted
 	Unavailable
+	Unauthenticated
 )
 
 // Reason is the name of a value of the API's ErrorReason, without its prefix.
@@ -52,6 +53,9 @@ const (
 	ReasonQuotaExceeded       Reason = "QUOTA_EXCEEDED"
 	ReasonApprovalDecided     Reason = "APPROVAL_DECIDED"
 	ReasonCallReported        Reason = "CALL_REPORTED"
+	ReasonUnauthenticated     Reason = "UNAUTHENTICATED"
+	ReasonRoleNotAllowed      Reason = "ROLE_NOT_ALLOWED"
+	ReasonAnotherUser         Reason = "ANOTHER_USER"
 )
 
 // Violation is one field at fault and the rule that it breaks.

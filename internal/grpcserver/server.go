@@ -91,6 +91,8 @@ type Options struct {
 	CallTimeout time.Duration
 	// ApprovalTTL is how long a call waits for a person's word.
 	ApprovalTTL time.Duration
+	// Authenticate tells who calls; nil: nobody is asked, and everybody may do everything.
+	Authenticate Authenticate
 	// ServerOptions come before the server's own: interceptors among them see what callers are answered.
 	ServerOptions []grpc.ServerOption
 	// Answered, unless it is nil, is told of each answer of ResolveTools: its bytes, and whether it was held.
@@ -111,6 +113,7 @@ func New(o Options) *grpc.Server {
 	if err != nil {
 		panic("protovalidate: " + err.Error()) // the rules are compiled in
 	}
+	access := &access{authenticate: o.Authenticate, replica: o.Replica, approvals: o.Store}
 	s := grpc.NewServer(append(slices.Clone(o.ServerOptions),
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(maxMessageBytes),
@@ -121,8 +124,8 @@ func New(o Options) *grpc.Server {
 		grpc.ReadBufferSize(8<<10),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
-		grpc.ChainUnaryInterceptor(limit(o.CallTimeout), translateErrors(o.Logger), validate(validator)),
-		grpc.ChainStreamInterceptor(translateStreamErrors(o.Logger), validateStream(validator)),
+		grpc.ChainUnaryInterceptor(limit(o.CallTimeout), translateErrors(o.Logger), access.unary, validate(validator)),
+		grpc.ChainStreamInterceptor(translateStreamErrors(o.Logger), access.stream, validateStream(validator)),
 	)...)
 	if o.Discovery.Shelf == nil {
 		o.Discovery.Shelf = finder.NewShelf(discovery.DefaultWeights(), nil)
