@@ -106,6 +106,9 @@ func (f *Fault) Unwrap() error { return f.Cause }
 
 // As returns the fault in an error's chain.
 func As(err error) (*Fault, bool) {
+	if err == nil {
+		return nil, false // without an allocation
+	}
 	var f *Fault
 	ok := errors.As(err, &f)
 	return f, ok
