@@ -135,7 +135,10 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	metrics.WatchAnswers(answers.Size)
 	metrics.WatchPool(store.PoolStat)
 	if c.StandbyURL != "" {
-		metrics.WatchStandby(store.StandbyStats)
+		metrics.WatchStandby(func() (served, behind, failed uint64) {
+			s := store.StandbyStats()
+			return s.Served, s.Behind, s.Failed
+		})
 	}
 	metrics.WatchQuotas(gate.Stats)
 	metrics.WatchHealth(board.Stats)
