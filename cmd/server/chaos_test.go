@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -132,10 +133,28 @@ func newChaos(ctx context.Context, t *testing.T, seed uint64) *chaos {
 // clients waits until all servers are ready.
 func (c *chaos) clients() (clients []client) {
 	for _, server := range c.servers {
-		server.awaitReady()
+		c.awaitReady(server)
 		clients = append(clients, server.connect())
 	}
 	return clients
+}
+
+func (c *chaos) awaitReady(server *child) {
+	c.t.Helper()
+	await(c.t, "the server is ready", func() bool {
+		c.supervise()
+		return ready(server.web) == http.StatusOK
+	})
+}
+
+// supervise starts servers again that ended by themselves, as they do that find no database when they start.
+func (c *chaos) supervise() {
+	for _, server := range c.servers {
+		if server.running && server.ended() {
+			_ = server.process.Wait()
+			server.start()
+		}
+	}
 }
 
 // away is how calls fail while something is broken.
@@ -146,6 +165,7 @@ func away(err error) bool {
 
 // strike breaks one thing, or two, and heals them.
 func (c *chaos) strike() {
+	c.supervise()
 	faults := c.faults()
 	var broken []fault
 	for range 1 + c.random.IntN(2) {
@@ -205,7 +225,7 @@ func (c *chaos) flush() {
 	defer c.callers.quiet.Unlock()
 	time.Sleep(quotaWindow + quotaWindow/10)
 	for _, server := range c.servers {
-		server.awaitReady()
+		c.awaitReady(server)
 		await(c.t, "the archive has everything", func() bool { return scrape(c.t, server.web).of("toolgrant_quota_archive_waiting") == 0 })
 	}
 	client := goredis.NewClient(&goredis.Options{Addr: c.redis.Address()})
