@@ -188,20 +188,14 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 		mcpSide.run(ctx)
 		return nil
 	})
-	group.Go(func() error {
-		prune(ctx, "changes", store.PruneChanges, c.ChangesRetention, log)
-		return nil
-	})
+	for _, old := range prunings(c, store) {
+		group.Go(func() error {
+			old.run(ctx, log)
+			return nil
+		})
+	}
 	group.Go(func() error {
 		follower.Run(ctx)
-		return nil
-	})
-	group.Go(func() error {
-		prune(ctx, "searches", store.PruneSearches, c.CallOutcomesRetention, log)
-		return nil
-	})
-	group.Go(func() error {
-		prune(ctx, "outcomes of calls", store.PruneOutcomes, c.CallOutcomesRetention, log)
 		return nil
 	})
 	group.Go(func() error {
@@ -239,23 +233,4 @@ func calls(c *config.Config, memory *call.Memory, outcomes *call.Outcomes, metri
 	return grpcserver.CallOptions{Memory: memory, Outcomes: outcomes, Synonyms: synonyms, CacheBytes: uint64(c.CacheBytes) / 8,
 		Deployment: call.Deployment{Network: c.AllowNetwork, FilesystemRead: c.AllowFilesystemRead, FilesystemWrite: c.AllowFilesystemWrite},
 		Decided:    metrics.CallDecided, Reported: metrics.CallReported}
-}
-
-// maxPruneInterval is how often old rows are deleted at least.
-const maxPruneInterval = time.Hour
-
-// prune deletes with forget what is older than the retention, now and then.
-func prune(ctx context.Context, what string, forget func(context.Context, time.Time) error, retention time.Duration, log *slog.Logger) {
-	ticker := time.NewTicker(min(retention/10, maxPruneInterval))
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case now := <-ticker.C:
-			if err := forget(ctx, now.Add(-retention)); err != nil && ctx.Err() == nil {
-				log.WarnContext(ctx, "old "+what+" could not be deleted; it will be tried again", "error", err)
-			}
-		}
-	}
 }

@@ -51,6 +51,8 @@ const (
 	AuditAction_AUDIT_ACTION_REFUSE AuditAction = 9
 	// What a user used of a quota was reset.
 	AuditAction_AUDIT_ACTION_RESET AuditAction = 10
+	// All that was stored of a user was deleted, but for this log.
+	AuditAction_AUDIT_ACTION_ERASE AuditAction = 40
 )
 
 // Enum value maps for AuditAction.
@@ -67,6 +69,7 @@ var (
 		8:  "AUDIT_ACTION_REVOKE",
 		9:  "AUDIT_ACTION_REFUSE",
 		10: "AUDIT_ACTION_RESET",
+		40: "AUDIT_ACTION_ERASE",
 	}
 	AuditAction_value = map[string]int32{
 		"AUDIT_ACTION_UNSPECIFIED": 0,
@@ -80,6 +83,7 @@ var (
 		"AUDIT_ACTION_REVOKE":      8,
 		"AUDIT_ACTION_REFUSE":      9,
 		"AUDIT_ACTION_RESET":       10,
+		"AUDIT_ACTION_ERASE":       40,
 	}
 )
 
@@ -431,7 +435,7 @@ const file_toolgrant_v1_audit_proto_rawDesc = "" +
 	"\x06sha256\x18\x03 \x01(\tR\x06sha256\x12\x14\n" +
 	"\x05items\x18\x04 \x03(\tR\x05items\x12\x1d\n" +
 	"\n" +
-	"item_count\x18\x05 \x01(\x05R\titemCount*\x9b\x02\n" +
+	"item_count\x18\x05 \x01(\x05R\titemCount*\xb3\x02\n" +
 	"\vAuditAction\x12\x1c\n" +
 	"\x18AUDIT_ACTION_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13AUDIT_ACTION_CREATE\x10\x01\x12\x17\n" +
@@ -444,7 +448,8 @@ const file_toolgrant_v1_audit_proto_rawDesc = "" +
 	"\x13AUDIT_ACTION_REVOKE\x10\b\x12\x17\n" +
 	"\x13AUDIT_ACTION_REFUSE\x10\t\x12\x16\n" +
 	"\x12AUDIT_ACTION_RESET\x10\n" +
-	"B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
+	"\x12\x16\n" +
+	"\x12AUDIT_ACTION_ERASE\x10(B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 
 var (
 	file_toolgrant_v1_audit_proto_rawDescOnce sync.Once
