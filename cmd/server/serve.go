@@ -118,9 +118,13 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	if _, err := finding.Shelf.Of(ctx, memory.World(), ""); err != nil { // the first index takes longest
 		return err
 	}
-	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Discovery: finding, Gate: gate, Resets: store, History: history, Health: board, Calls: calls(c, others.memory(), outcomes, metrics),
+	trust, err := newTrust(c, memory, store, log)
+	if err != nil {
+		return err
+	}
+	server := grpcserver.New(grpcserver.Options{Authenticate: trust.authenticate(), Store: store, Replica: memory, Discovery: finding, Gate: gate, Resets: store, History: history, Health: board, Calls: calls(c, others.memory(), outcomes, metrics),
 		Logger: log, CallTimeout: c.CallTimeout, Answers: answers, CheckpointInterval: c.CheckpointInterval, ApprovalTTL: c.ApprovalTTL,
-		ServerOptions: append(tracing.ServerOptions(), grpc.ChainUnaryInterceptor(metrics.CountUnary), grpc.ChainStreamInterceptor(metrics.CountStream)),
+		ServerOptions: append(tracing.ServerOptions(), trust.serverOption(), grpc.ChainUnaryInterceptor(metrics.CountUnary), grpc.ChainStreamInterceptor(metrics.CountStream)),
 		Answered:      metrics.Answered})
 	monitor := &monitor{replica: memory, health: grpchealth.NewServer()}
 	healthv1.RegisterHealthServer(server, monitor.health)
@@ -143,23 +147,32 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	if err != nil {
 		return errors.Join(fmt.Errorf("HTTP: %w", err), grpcListener.Close())
 	}
-	services, err := grpcserver.Web(server)
+	services, err := grpcserver.Web(server, grpcserver.WebOptions{Authenticated: trust.authenticator != nil, Origins: c.CORSOrigins})
 	if err != nil {
 		return errors.Join(err, grpcListener.Close(), httpListener.Close())
 	}
-	mcpSide, err := newMCPSide(c, grpcListener.Addr().String(), memory, store, log)
+	mcpSide, err := newMCPSide(c, trust, memory, store, log)
 	if err != nil {
 		return errors.Join(err, grpcListener.Close(), httpListener.Close())
 	}
 	defer mcpSide.close()
-	web := &http.Server{Handler: monitor.handler(metrics.Handler(log), services, mcpSide.gateway.Handler()), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
-	log.Info(fmt.Sprintf("Toolgrant serves gRPC on %s, and over HTTP, with /mcp, /healthz, /readyz and /metrics, on http://%s", grpcListener.Addr(), httpListener.Addr()))
-	log.Warn("there is no authentication: whoever can reach these addresses on this machine may do everything")
+	web := &http.Server{Handler: monitor.handler(trust, metrics.Handler(log), services, mcpSide.gateway.Handler()), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
+	scheme, serveWeb := "http", web.Serve
+	if trust.secure(web); web.TLSConfig != nil {
+		scheme, serveWeb = "https", func(l net.Listener) error { return web.ServeTLS(l, "", "") }
+	}
+	log.Info(fmt.Sprintf("Toolgrant serves gRPC on %s, and over HTTP, with /mcp, /healthz, /readyz and /metrics, on %s://%s", grpcListener.Addr(), scheme, httpListener.Addr()))
+	trust.tell(c)
 
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return server.Serve(grpcListener) })
+	group.Go(func() error { return server.Serve(trust.own) })
 	group.Go(func() error {
-		if err := web.Serve(httpListener); !errors.Is(err, http.ErrServerClosed) {
+		trust.run(ctx)
+		return nil
+	})
+	group.Go(func() error {
+		if err := serveWeb(httpListener); !errors.Is(err, http.ErrServerClosed) {
 			return err
 		}
 		return nil

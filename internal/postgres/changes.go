@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/toolgrant/toolgrant/internal/apikey"
 	"github.com/toolgrant/toolgrant/internal/approval"
 	"github.com/toolgrant/toolgrant/internal/id"
 	"github.com/toolgrant/toolgrant/internal/postgres/db"
@@ -32,12 +33,13 @@ const (
 	kindUser     = "user"
 	kindChat     = "chat"
 	kindApproval = "approval"
+	kindAPIKey   = "api_key"
 )
 
 // touchesCatalog tells whether the compiled catalogue may differ.
 func (c *changes) touchesCatalog() bool {
 	for kind := range c.ids {
-		if kind != kindUser && kind != kindChat && kind != kindApproval {
+		if kind != kindUser && kind != kindChat && kind != kindApproval && kind != kindAPIKey {
 			return true
 		}
 	}
@@ -113,7 +115,13 @@ func (s *Store) Changes(ctx context.Context, since revision.Revision) (replica.D
 			return replica.Delta{}, err
 		}
 	}
-	return replica.Delta{Revision: found.revision, Version: found.version, World: held.world, Lost: found.lost,
+	var keys *apikey.Ring
+	if found.lost || len(found.ids[kindAPIKey]) > 0 { // what is read is at least as new as the snapshot
+		if keys, err = s.APIKeyRing(ctx); err != nil {
+			return replica.Delta{}, err
+		}
+	}
+	return replica.Delta{Keys: keys, Revision: found.revision, Version: found.version, World: held.world, Lost: found.lost,
 		Users: as[id.User](found.ids[kindUser]), Chats: as[id.Chat](found.ids[kindChat]), Approvals: refs(found.ids[kindApproval])}, nil
 }
 
