@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -112,11 +113,13 @@ func (t *trust) serverOption() grpc.ServerOption {
 	return grpc.Creds(auth.Credentials(others))
 }
 
-// secure gives a web server its TLS.
-func (t *trust) secure(web *http.Server) {
-	if t.certificates != nil {
-		web.TLSConfig = t.certificates.Config("h2", "http/1.1")
+// secure gives a web server its TLS, and returns how its addresses begin, and what serves it.
+func (t *trust) secure(web *http.Server) (scheme string, serve func(net.Listener) error) {
+	if t.certificates == nil {
+		return "http", web.Serve
 	}
+	web.TLSConfig = t.certificates.Config("h2", "http/1.1")
+	return "https", func(l net.Listener) error { return web.ServeTLS(l, "", "") }
 }
 
 // dial connects the server to itself.

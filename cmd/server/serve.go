@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -122,10 +121,15 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	if err != nil {
 		return err
 	}
-	server := grpcserver.New(grpcserver.Options{Authenticate: trust.authenticate(), Store: store, Replica: memory, Discovery: finding, Gate: gate, Resets: store, History: history, Health: board, Calls: calls(c, others.memory(), outcomes, metrics),
-		Logger: log, CallTimeout: c.CallTimeout, Answers: answers, CheckpointInterval: c.CheckpointInterval, ApprovalTTL: c.ApprovalTTL,
+	limits, err := newLimits(c)
+	if err != nil {
+		return err
+	}
+	streams := grpcserver.NewDrain()
+	server := grpcserver.New(limits.options(c, grpcserver.Options{Authenticate: trust.authenticate(), Store: store, Replica: memory, Discovery: finding, Gate: gate, Resets: store, History: history, Health: board, Calls: calls(c, others.memory(), outcomes, metrics),
+		Logger: log, Drain: streams, Answers: answers, CheckpointInterval: c.CheckpointInterval, ApprovalTTL: c.ApprovalTTL,
 		ServerOptions: append(tracing.ServerOptions(), trust.serverOption(), grpc.ChainUnaryInterceptor(metrics.CountUnary), grpc.ChainStreamInterceptor(metrics.CountStream)),
-		Answered:      metrics.Answered})
+		Answered:      metrics.Answered}))
 	monitor := &monitor{replica: memory, health: grpchealth.NewServer()}
 	healthv1.RegisterHealthServer(server, monitor.health)
 	reflection.Register(server)
@@ -138,41 +142,35 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	metrics.WatchHealth(board.Stats)
 	metrics.WatchHistory(history.Stats)
 	others.watched(metrics)
+	limits.watched(metrics)
 
-	grpcListener, err := net.Listen("tcp", c.GRPCAddr)
-	if err != nil {
-		return fmt.Errorf("gRPC: %w", err)
-	}
-	httpListener, err := net.Listen("tcp", c.HTTPAddr)
-	if err != nil {
-		return errors.Join(fmt.Errorf("HTTP: %w", err), grpcListener.Close())
-	}
 	services, err := grpcserver.Web(server, grpcserver.WebOptions{Authenticated: trust.authenticator != nil, Origins: c.CORSOrigins})
 	if err != nil {
-		return errors.Join(err, grpcListener.Close(), httpListener.Close())
+		return errors.Join(err, limits.close())
 	}
 	mcpSide, err := newMCPSide(c, trust, memory, store, log)
 	if err != nil {
-		return errors.Join(err, grpcListener.Close(), httpListener.Close())
+		return errors.Join(err, limits.close())
 	}
 	defer mcpSide.close()
-	web := &http.Server{Handler: monitor.handler(trust, metrics.Handler(log), services, mcpSide.gateway.Handler()), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
-	scheme, serveWeb := "http", web.Serve
-	if trust.secure(web); web.TLSConfig != nil {
-		scheme, serveWeb = "https", func(l net.Listener) error { return web.ServeTLS(l, "", "") }
-	}
-	log.Info(fmt.Sprintf("Toolgrant serves gRPC on %s, and over HTTP, with /mcp, /healthz, /readyz and /metrics, on %s://%s", grpcListener.Addr(), scheme, httpListener.Addr()))
+	web := limits.server(monitor.handler(trust, metrics.Handler(log), services, mcpSide.gateway.Handler()))
+	scheme, serveWeb := trust.secure(web)
+	log.Info(fmt.Sprintf("Toolgrant serves gRPC on %s, and over HTTP, with /mcp, /healthz, /readyz and /metrics, on %s://%s", limits.grpc.Addr(), scheme, limits.web.Addr()))
 	trust.tell(c)
 
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return server.Serve(grpcListener) })
+	group, ended := errgroup.WithContext(ctx)
+	asked := ctx
+	// What calls rest on goes on until the last one has its answer.
+	ctx, rest := context.WithCancel(context.WithoutCancel(ctx))
+	defer rest()
+	group.Go(func() error { return server.Serve(limits.grpc) })
 	group.Go(func() error { return server.Serve(trust.own) })
 	group.Go(func() error {
 		trust.run(ctx)
 		return nil
 	})
 	group.Go(func() error {
-		if err := serveWeb(httpListener); !errors.Is(err, http.ErrServerClosed) {
+		if err := serveWeb(limits.web); !errors.Is(err, http.ErrServerClosed) {
 			return err
 		}
 		return nil
@@ -215,24 +213,10 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 		return nil
 	})
 	group.Go(func() error {
-		<-ctx.Done()
-		log.Info("shutting down")
-		monitor.health.Shutdown()
-		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.ShutdownTimeout)
-		defer cancel()
-		mcpSide.gateway.Close()
-		err := web.Shutdown(limit) // before the other, which would break off calls over HTTP
-		drained := make(chan struct{})
-		go func() {
-			server.GracefulStop()
-			close(drained)
-		}()
-		select {
-		case <-drained:
-		case <-limit.Done():
-			server.Stop()
-		}
-		return err
+		<-ended.Done()
+		defer rest()
+		d := drain{monitor: monitor, streams: streams, web: web, server: server, mcp: mcpSide, log: log}
+		return d.run(ctx, c, asked.Err() != nil)
 	})
 	return group.Wait()
 }

@@ -57,6 +57,9 @@ func toStatus(ctx context.Context, logger *slog.Logger, method string, err error
 		return status.FromContextError(ended).Err()
 	}
 	f, ok := fault.As(err)
+	if !ok && status.Code(err) == codes.Unavailable { // gRPC's own word that nobody is there to send to
+		return err
+	}
 	if !ok {
 		logger.ErrorContext(ctx, "internal error", "method", method, "error", err)
 		f = &fault.Fault{Reason: fault.ReasonInternal, Message: "internal error"}
