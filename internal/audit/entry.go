@@ -25,6 +25,7 @@ const (
 	ActionRevoke Action = "REVOKE"
 	ActionRefuse Action = "REFUSE"
 	ActionReset  Action = "RESET"
+	ActionRotate Action = "ROTATE"
 	ActionErase  Action = "ERASE"
 )
 

@@ -73,6 +73,7 @@ type Store interface {
 	// Preview tells what Edit would change.
 	Preview(ctx context.Context, decide func(stored admin.Manifest) (admin.Edit, error)) ([]admin.Change, revision.Revision, error)
 	ApprovalStore
+	APIKeyStore
 	CallStore
 	erasure.Store
 }
@@ -183,6 +184,7 @@ func New(o Options) *grpc.Server {
 	toolgrantv1.RegisterQuotaServiceServer(s, &quotaServer{gate: o.Gate, replica: o.Replica, overrides: o.Store, usage: o.Store, history: o.History, resets: o.Resets, now: o.Now})
 	toolgrantv1.RegisterAdminServiceServer(s, &adminServer{backend: b})
 	toolgrantv1.RegisterAuditServiceServer(s, &auditServer{store: o.Store})
+	toolgrantv1.RegisterApiKeyServiceServer(s, &apiKeyServer{store: o.Store, now: o.Now})
 	toolgrantv1.RegisterApprovalServiceServer(s, &approvalServer{store: o.Store, replica: o.Replica, checkpoint: o.CheckpointInterval, drain: o.Drain, now: o.Now})
 	if o.Calls.Health == nil {
 		o.Calls.Health = o.Health
