@@ -44,6 +44,8 @@ func newMCPSide(c *config.Config, address string, memory *replica.Replica, store
 	s.gateway = mcp.NewGateway(mcp.GatewayOptions{
 		Entitlements: toolgrantv1.NewEntitlementServiceClient(conn),
 		Calls:        toolgrantv1.NewCallServiceClient(conn),
+		Discovery:    toolgrantv1.NewDiscoveryServiceClient(conn),
+		Chats:        toolgrantv1.NewChatServiceClient(conn),
 		Server: func(_ context.Context, name id.MCPServer) (*catalog.MCPServer, error) {
 			servers := memory.World().MCPServers
 			for i := range servers {

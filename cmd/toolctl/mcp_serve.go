@@ -43,6 +43,7 @@ func (c *cli) mcpServe() *cobra.Command {
 			}()
 			servers := toolgrantv1.NewCatalogServiceClient(conn)
 			gateway := mcp.NewGateway(mcp.GatewayOptions{Entitlements: toolgrantv1.NewEntitlementServiceClient(conn), Calls: toolgrantv1.NewCallServiceClient(conn),
+				Discovery: toolgrantv1.NewDiscoveryServiceClient(conn), Chats: toolgrantv1.NewChatServiceClient(conn),
 				Server: func(ctx context.Context, name id.MCPServer) (*catalog.MCPServer, error) {
 					stored, err := servers.GetMcpServer(ctx, &toolgrantv1.GetMcpServerRequest{McpServerId: string(name)})
 					if err != nil {

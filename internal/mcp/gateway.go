@@ -25,6 +25,9 @@ import (
 type GatewayOptions struct {
 	Entitlements toolgrantv1.EntitlementServiceClient
 	Calls        toolgrantv1.CallServiceClient
+	// Discovery and Chats are for models that search for tools and turn them on; nil: they cannot.
+	Discovery toolgrantv1.DiscoveryServiceClient
+	Chats     toolgrantv1.ChatServiceClient
 	// Server returns an MCP server of the catalogue.
 	Server func(context.Context, id.MCPServer) (*catalog.MCPServer, error)
 	// NativeServer is the operator's MCP server that has the functions of native tools, and of those of the built-in MCP server,
@@ -41,8 +44,8 @@ type GatewayOptions struct {
 }
 
 // Gateway is Toolgrant as an MCP server: a client sees the functions of its effective set, and what it calls is authorized,
-// called on the right server, and reported. Functions of Toolgrant's own, such as for searching tools, are to be listed by
-// list before all others and answered by call before it asks anybody.
+// called on the right server, and reported. Besides, it has functions of Toolgrant's own, to search for tools and to turn
+// them on.
 type Gateway struct {
 	GatewayOptions
 	// waiting are the ids of calls that wait for an approval, so that who calls again asks about the same call.
@@ -124,6 +127,17 @@ func (c *Conversation) surface() *toolgrantv1.Surface {
 	return &toolgrantv1.Surface{Kind: &toolgrantv1.Surface_DeviceId{DeviceId: c.Device}}
 }
 
+// modelCapabilities are what the model can do, one by one.
+func (c *Conversation) modelCapabilities() []string {
+	var all []string
+	for _, capability := range strings.Split(c.ModelCapabilities, ",") {
+		if capability = strings.TrimSpace(capability); capability != "" {
+			all = append(all, capability)
+		}
+	}
+	return all
+}
+
 // stateless is the first revision of the protocol without sessions.
 const stateless = "2026-07-28"
 
@@ -166,14 +180,33 @@ func (g *Gateway) Serve(ctx context.Context, c Conversation, transport mcp.Trans
 type conversation struct {
 	*Gateway
 	Conversation
-	server   *mcp.Server
-	revision atomic.Pointer[string] // of the newest set that the watch told
+	server    *mcp.Server
+	stateless bool                   // the request is of the protocol without sessions
+	revision  atomic.Pointer[string] // of the newest set that the watch told
+}
+
+// asked is the conversation as one of its requests says it.
+func (c *conversation) asked(r mcp.Request) (*conversation, error) {
+	now := &conversation{Gateway: c.Gateway, Conversation: c.Conversation, server: c.server}
+	now.revision.Store(c.revision.Load())
+	if extra := r.GetExtra(); extra != nil && extra.Header != nil {
+		asks, err := conversationOf(extra.Header)
+		if err != nil || !asks.same(&c.Conversation) {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "this session is another user's, or another chat's"}
+		}
+		now.Conversation = asks
+	}
+	if versioned, ok := r.(interface{ ProtocolVersion() string }); ok {
+		now.stateless = versioned.ProtocolVersion() >= stateless
+	}
+	return now, nil
 }
 
 func (g *Gateway) server(who Conversation) *mcp.Server {
 	c := &conversation{Gateway: g, Conversation: who}
 	c.server = mcp.NewServer(implementation, &mcp.ServerOptions{
 		Logger:       g.Logger,
+		Instructions: g.instructions(),
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
 		InitializedHandler: func(_ context.Context, r *mcp.InitializedRequest) { // only in the protocol with sessions
 			ctx, cancel := context.WithCancel(g.ctx)
@@ -181,7 +214,7 @@ func (g *Gateway) server(who Conversation) *mcp.Server {
 				_ = r.Session.Wait()
 				cancel()
 			}()
-			go c.watch(ctx)
+			go c.watch(ctx, false)
 		},
 	})
 	c.server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
@@ -192,14 +225,9 @@ func (g *Gateway) server(who Conversation) *mcp.Server {
 					result, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
 				}
 			}()
-			now := c
-			if extra := r.GetExtra(); extra != nil && extra.Header != nil {
-				asks, err := conversationOf(extra.Header)
-				if err != nil || !asks.same(&c.Conversation) {
-					return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "this session is another user's, or another chat's"}
-				}
-				now = &conversation{Gateway: g, Conversation: asks, server: c.server}
-				now.revision.Store(c.revision.Load())
+			now, err := c.asked(r)
+			if err != nil {
+				return nil, err
 			}
 			switch params := r.GetParams().(type) {
 			case *mcp.ListToolsParams:
@@ -209,12 +237,21 @@ func (g *Gateway) server(who Conversation) *mcp.Server {
 				}
 				return now.list(ctx, cursor)
 			case *mcp.CallToolParamsRaw:
-				session, _ := r.GetSession().(*mcp.ServerSession)
-				return now.call(ctx, session, params)
+				var result *mcp.CallToolResult
+				if g.isOwn(params.Name) {
+					result, err = now.callOwn(ctx, params)
+				} else {
+					session, _ := r.GetSession().(*mcp.ServerSession)
+					result, err = now.call(ctx, session, params)
+				}
+				if err != nil {
+					return nil, err
+				}
+				return now.typed(result), nil
 			case *mcp.SubscriptionsListenParams:
 				ctx, cancel := context.WithCancel(ctx)
 				defer cancel()
-				go c.watch(ctx)
+				go c.watch(ctx, true)
 				return next(ctx, method, r)
 			}
 			return next(ctx, method, r)
@@ -223,8 +260,8 @@ func (g *Gateway) server(who Conversation) *mcp.Server {
 	return c.server
 }
 
-// watch tells the client whenever the effective set changes, until ctx ends.
-func (c *conversation) watch(ctx context.Context) {
+// watch tells the client whenever its list changes, until ctx ends.
+func (c *conversation) watch(ctx context.Context, stateless bool) {
 	var told *string // the set that the client knows; nil: none yet
 	for wait := 100 * time.Millisecond; ctx.Err() == nil; wait = min(2*wait, 10*time.Second) {
 		stream, err := c.Entitlements.WatchTools(ctx, &toolgrantv1.WatchToolsRequest{ChatId: c.Chat, UserId: c.User, Surface: c.surface(),
@@ -238,7 +275,11 @@ func (c *conversation) watch(ctx context.Context) {
 			revision := answer.GetRevision()
 			c.revision.Store(&revision)
 			var names strings.Builder
-			for _, f := range c.functions(answer.GetTools()) {
+			tools := answer.GetTools()
+			if stateless {
+				tools = lasting(tools)
+			}
+			for _, f := range c.functions(tools) {
 				fmt.Fprintf(&names, "%s %v\n", f.function.GetName(), f.function)
 			}
 			set := names.String()

@@ -51,12 +51,7 @@ func (c *conversation) call(ctx context.Context, session *mcp.ServerSession, par
 		callID = "mcp:" + rand.Text()
 	}
 	request := &toolgrantv1.AuthorizeCallRequest{CallId: callID, ChatId: c.Chat, UserId: c.User, Surface: c.surface(), Turn: c.Turn,
-		Function: params.Name, Arguments: arguments, Provider: c.Provider, Lease: durationpb.New(max(time.Second, min(c.CallTimeout+time.Minute, 24*time.Hour)))}
-	for _, capability := range strings.Split(c.ModelCapabilities, ",") {
-		if capability = strings.TrimSpace(capability); capability != "" {
-			request.ModelCapabilities = append(request.ModelCapabilities, capability)
-		}
-	}
+		Function: params.Name, Arguments: arguments, Provider: c.Provider, ModelCapabilities: c.modelCapabilities(), Lease: durationpb.New(max(time.Second, min(c.CallTimeout+time.Minute, 24*time.Hour)))}
 	answer, err := c.Calls.AuthorizeCall(ctx, request)
 	if err != nil {
 		c.waiting.Remove(key)
