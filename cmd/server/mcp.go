@@ -46,6 +46,7 @@ func newMCPSide(c *config.Config, address string, memory *replica.Replica, store
 		Calls:        toolgrantv1.NewCallServiceClient(conn),
 		Discovery:    toolgrantv1.NewDiscoveryServiceClient(conn),
 		Chats:        toolgrantv1.NewChatServiceClient(conn),
+		Approvals:    toolgrantv1.NewApprovalServiceClient(conn), ElicitApprovals: c.McpElicitApprovals,
 		Server: func(_ context.Context, name id.MCPServer) (*catalog.MCPServer, error) {
 			servers := memory.World().MCPServers
 			for i := range servers {

@@ -49,6 +49,7 @@ type Config struct {
 	McpRefreshInterval    time.Duration `name:"mcp_refresh_interval" default:"5m" usage:"how often external MCP servers are asked whether their functions changed; 0: never"`
 	McpAllowStdio         bool          `name:"mcp_allow_stdio" default:"false" usage:"start MCP servers that are child processes: whoever may write the catalogue may then run any command as this server's user"`
 	McpNativeServer       string        `name:"mcp_native_server" usage:"the id of the MCP server that runs native and built-in tools for MCP clients; empty: they are not served over MCP"`
+	McpElicitApprovals    bool          `name:"mcp_elicit_approvals" default:"true" usage:"ask users for approvals through those MCP clients that can ask them; otherwise only those who use ApprovalService decide"`
 	CallOutcomesRetention time.Duration `name:"call_outcomes_retention" default:"2160h" usage:"how long it is kept how calls went"`
 
 	JITThreshold      int     `name:"jit_threshold" default:"15" usage:"so many tools are told to a model without a choice: searches return them all, queries narrow nothing"`

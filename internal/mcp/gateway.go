@@ -28,6 +28,11 @@ type GatewayOptions struct {
 	// Discovery and Chats are for models that search for tools and turn them on; nil: they cannot.
 	Discovery toolgrantv1.DiscoveryServiceClient
 	Chats     toolgrantv1.ChatServiceClient
+	// Approvals has what people decided, so that who calls again goes on with the call that asked for it; nil: each call is
+	// another one.
+	Approvals toolgrantv1.ApprovalServiceClient
+	// ElicitApprovals has users asked for approvals through their clients, where those can ask.
+	ElicitApprovals bool
 	// Server returns an MCP server of the catalogue.
 	Server func(context.Context, id.MCPServer) (*catalog.MCPServer, error)
 	// NativeServer is the operator's MCP server that has the functions of native tools, and of those of the built-in MCP server,
@@ -48,10 +53,10 @@ type GatewayOptions struct {
 // them on.
 type Gateway struct {
 	GatewayOptions
-	// waiting are the ids of calls that wait for an approval, so that who calls again asks about the same call.
-	waiting *lru.Cache[waitingKey, string]
-	ctx     context.Context
-	stop    context.CancelFunc
+	// risky tells of functions that were called whether their calls need approvals.
+	risky *lru.Cache[functionKey, bool]
+	ctx   context.Context
+	stop  context.CancelFunc
 }
 
 // NewGateway makes a Gateway.
@@ -59,11 +64,11 @@ func NewGateway(o GatewayOptions) *Gateway {
 	orDefault(&o.CallTimeout, 2*time.Minute)
 	orDefault(&o.ResultBytes, 1<<20)
 	orDefault(&o.PageSize, 200)
-	waiting, err := lru.New[waitingKey, string](1 << 14)
+	risky, err := lru.New[functionKey, bool](1 << 16)
 	if err != nil {
 		panic(err) // the size is right
 	}
-	g := &Gateway{GatewayOptions: o, waiting: waiting}
+	g := &Gateway{GatewayOptions: o, risky: risky}
 	g.ctx, g.stop = context.WithCancel(context.Background())
 	return g
 }
@@ -238,11 +243,10 @@ func (g *Gateway) server(who Conversation) *mcp.Server {
 				return now.list(ctx, cursor)
 			case *mcp.CallToolParamsRaw:
 				var result *mcp.CallToolResult
-				if g.isOwn(params.Name) {
-					result, err = now.callOwn(ctx, params)
+				if request, ok := r.(*mcp.CallToolRequest); ok && !g.isOwn(params.Name) {
+					result, err = now.call(ctx, request)
 				} else {
-					session, _ := r.GetSession().(*mcp.ServerSession)
-					result, err = now.call(ctx, session, params)
+					result, err = now.callOwn(ctx, params)
 				}
 				if err != nil {
 					return nil, err

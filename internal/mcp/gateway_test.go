@@ -76,10 +76,17 @@ type bundle struct {
 
 func gateway(t *testing.T, manifest string, change ...func(*mcp.GatewayOptions)) bundle {
 	t.Helper()
-	ctx := testkit.Context(t)
-	n := node.Start(t, testkit.Database(t), node.Options{})
-	b := bundle{Node: n, ctx: ctx}
+	b := gatewayOf(t, testkit.Database(t), change...)
 	b.apply(t, manifest)
+	return b
+}
+
+// gatewayOf is a gateway before a node of a database.
+func gatewayOf(t *testing.T, database string, change ...func(*mcp.GatewayOptions)) bundle {
+	t.Helper()
+	ctx := testkit.Context(t)
+	n := node.Start(t, database, node.Options{})
+	b := bundle{Node: n, ctx: ctx}
 	pool := mcp.NewPool(mcp.PoolOptions{Dialer: mcp.Dialer{Stdio: true, Limits: mcp.Limits{Connect: 5 * time.Second}}, Backoff: 50 * time.Millisecond})
 	running, stop := context.WithCancel(ctx)
 	stopped := make(chan struct{})
@@ -88,7 +95,7 @@ func gateway(t *testing.T, manifest string, change ...func(*mcp.GatewayOptions))
 		close(stopped)
 	}()
 	o := mcp.GatewayOptions{Entitlements: v1.NewEntitlementServiceClient(n.Conn), Calls: v1.NewCallServiceClient(n.Conn), Discovery: v1.NewDiscoveryServiceClient(n.Conn),
-		Chats: v1.NewChatServiceClient(n.Conn), Pool: pool, PageSize: 3,
+		Chats: v1.NewChatServiceClient(n.Conn), Approvals: v1.NewApprovalServiceClient(n.Conn), ElicitApprovals: true, Pool: pool, PageSize: 3,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)), ResultBytes: 1 << 14, CallTimeout: 30 * time.Second,
 		Server: func(_ context.Context, name id.MCPServer) (*catalog.MCPServer, error) {
 			for _, s := range n.Replica.World().MCPServers {
