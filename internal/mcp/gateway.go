@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -186,13 +187,14 @@ type conversation struct {
 	*Gateway
 	Conversation
 	server    *mcp.Server
-	stateless bool                   // the request is of the protocol without sessions
-	revision  atomic.Pointer[string] // of the newest set that the watch told
+	stateless bool                    // the request is of the protocol without sessions
+	revision  atomic.Pointer[string]  // of the newest set that the watch told
+	listed    *atomic.Pointer[string] // the session's: the set that was listed last, before there is a watch
 }
 
 // asked is the conversation as one of its requests says it.
 func (c *conversation) asked(r mcp.Request) (*conversation, error) {
-	now := &conversation{Gateway: c.Gateway, Conversation: c.Conversation, server: c.server}
+	now := &conversation{Gateway: c.Gateway, Conversation: c.Conversation, server: c.server, listed: c.listed}
 	now.revision.Store(c.revision.Load())
 	if extra := r.GetExtra(); extra != nil && extra.Header != nil {
 		asks, err := conversationOf(extra.Header)
@@ -208,7 +210,7 @@ func (c *conversation) asked(r mcp.Request) (*conversation, error) {
 }
 
 func (g *Gateway) server(who Conversation) *mcp.Server {
-	c := &conversation{Gateway: g, Conversation: who}
+	c := &conversation{Gateway: g, Conversation: who, listed: &atomic.Pointer[string]{}}
 	c.server = mcp.NewServer(implementation, &mcp.ServerOptions{
 		Logger:       g.Logger,
 		Instructions: g.instructions(),
@@ -278,15 +280,14 @@ func (c *conversation) watch(ctx context.Context, stateless bool) {
 			wait = 100 * time.Millisecond
 			revision := answer.GetRevision()
 			c.revision.Store(&revision)
-			var names strings.Builder
 			tools := answer.GetTools()
 			if stateless {
 				tools = lasting(tools)
 			}
-			for _, f := range c.functions(tools) {
-				fmt.Fprintf(&names, "%s %v\n", f.function.GetName(), f.function)
+			set := fingerprint(c.functions(tools))
+			if told == nil { // the client may have listed before the watch began, and the set may have changed since
+				told = c.listed.Load()
 			}
-			set := names.String()
 			if told != nil && *told != set {
 				c.listChanged()
 			}
@@ -297,6 +298,15 @@ func (c *conversation) watch(ctx context.Context, stateless bool) {
 		case <-time.After(wait):
 		}
 	}
+}
+
+// fingerprint is the same for sets of functions that a client is told alike.
+func fingerprint(functions []listed) string {
+	sum := sha256.New()
+	for _, f := range functions {
+		fmt.Fprintf(sum, "%s %v\n", f.function.GetName(), f.function)
+	}
+	return string(sum.Sum(nil))
 }
 
 // listChanged tells the client to list anew. The SDK tells it when tools are added or removed; lists are answered without

@@ -99,8 +99,13 @@ func (c *conversation) list(ctx context.Context, cursor string) (*mcp.ListToolsR
 	if after == nil && c.finds() {
 		result.Tools = append(result.Tools, own...)
 	}
+	functions := c.functions(set)
+	if !c.stateless && after == nil {
+		known := fingerprint(functions)
+		c.listed.Store(&known)
+	}
 	var last place
-	for _, f := range c.functions(set) {
+	for _, f := range functions {
 		if after != nil && f.place.compare(*after) <= 0 {
 			continue
 		}

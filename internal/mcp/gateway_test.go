@@ -51,6 +51,7 @@ func maps(t *testing.T) (url string, calls *atomic.Int64, heard chan struct{}) {
 	add("broken", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: "no such place"}}}, nil
 	})
+	add("wipe", answer("wiped"))
 	add("huge", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "begin " + strings.Repeat("a", 1<<16)}}}, nil
 	})
