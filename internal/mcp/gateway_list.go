@@ -135,7 +135,8 @@ func (f *listed) toMCP() *mcp.Tool {
 		}
 		schema = merged
 	}
-	tool := &mcp.Tool{Name: f.function.GetName(), Title: cmp.Or(f.function.GetTitle(), f.tool.GetTitle()), Description: f.function.GetDescription(), InputSchema: schema}
+	tool := &mcp.Tool{Name: f.function.GetName(), Title: cmp.Or(f.function.GetTitle(), f.tool.GetTitle()), InputSchema: schema}
+	tool.Description = cmp.Or(f.function.GetDescription(), tool.Title, tool.Name) // some clients want one
 	if a := f.function.GetAnnotations(); a != nil {
 		tool.Annotations = &mcp.ToolAnnotations{ReadOnlyHint: a.GetReadOnlyHint(), DestructiveHint: a.DestructiveHint,
 			IdempotentHint: a.GetIdempotentHint(), OpenWorldHint: a.OpenWorldHint}

@@ -71,8 +71,9 @@ func maps(t *testing.T) (url string, calls *atomic.Int64, heard chan struct{}) {
 // bundle is a gateway before a node, and a catalogue.
 type bundle struct {
 	*node.Node
-	ctx context.Context
-	url string
+	ctx     context.Context
+	url     string
+	handler http.Handler
 }
 
 func gateway(t *testing.T, manifest string, change ...func(*mcp.GatewayOptions)) bundle {
@@ -110,7 +111,8 @@ func gatewayOf(t *testing.T, database string, change ...func(*mcp.GatewayOptions
 		c(&o)
 	}
 	g := mcp.NewGateway(o)
-	web := httptest.NewServer(g.Handler())
+	b.handler = g.Handler()
+	web := httptest.NewServer(b.handler)
 	b.url = web.URL
 	t.Cleanup(func() {
 		g.Close()

@@ -42,6 +42,19 @@ func beServer(kind string) {
 		fmt.Println("Starting up, please wait!")
 		select {}
 	}
+	if kind == "native" { // it runs whatever it is asked to
+		server := sdk.NewServer(&sdk.Implementation{Name: kind, Version: "1"}, nil)
+		for _, class := range []string{"config", "test_simple_text"} {
+			server.AddTool(tool(class), func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+				config, err := json.Marshal(r.Params.Meta["toolgrant/config"])
+				return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: class + " " + string(config) + " " + string(r.Params.Arguments)}}}, err
+			})
+		}
+		if err := server.Run(context.Background(), &sdk.StdioTransport{}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		return
+	}
 	server := sdk.NewServer(&sdk.Implementation{Name: kind, Version: "1"}, &sdk.ServerOptions{PageSize: 2})
 	for _, name := range []string{"d", "a", "c", "b", "e"} {
 		server.AddTool(tool(name), answer(os.Getenv("SECRET")+os.Getenv("TOOLGRANT_TEST_SECRET")))
