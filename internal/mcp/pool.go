@@ -150,7 +150,7 @@ func (p *Pool) take(ctx context.Context, e *pooled, server *catalog.MCPServer) (
 		case e.opening == nil:
 			opening := make(chan struct{})
 			e.opening, e.server = opening, *server
-			go p.open(context.WithoutCancel(ctx), e, *server, opening)
+			go p.open(outward{context.WithoutCancel(ctx)}, e, *server, opening)
 		}
 		opening := e.opening
 		e.mu.Unlock()
