@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,6 +17,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"google.golang.org/protobuf/proto"
 
 	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
 	"github.com/toolgrant/toolgrant/internal/catalog"
@@ -302,9 +304,11 @@ func (c *conversation) watch(ctx context.Context, stateless bool) {
 
 // fingerprint is the same for sets of functions that a client is told alike.
 func fingerprint(functions []listed) string {
-	sum := sha256.New()
+	sum, data := sha256.New(), []byte(nil)
 	for _, f := range functions {
-		fmt.Fprintf(sum, "%s %v\n", f.function.GetName(), f.function)
+		data, _ = proto.MarshalOptions{Deterministic: true}.MarshalAppend(data[:0], f.function) // it came so
+		sum.Write(binary.AppendUvarint(nil, uint64(len(data))))
+		sum.Write(data)
 	}
 	return string(sum.Sum(nil))
 }

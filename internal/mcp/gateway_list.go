@@ -100,7 +100,7 @@ func (c *conversation) list(ctx context.Context, cursor string) (*mcp.ListToolsR
 		result.Tools = append(result.Tools, own...)
 	}
 	functions := c.functions(set)
-	if !c.stateless && after == nil {
+	if !c.stateless && after == nil && revision == "" {
 		known := fingerprint(functions)
 		c.listed.Store(&known)
 	}
