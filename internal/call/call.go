@@ -145,5 +145,7 @@ type Binding struct {
 	Server    id.MCPServer    // MCP; empty: the built-in one
 	Function  string          // MCP: its name there
 	Endpoint  string          // MCP
+	// HeadersFromEnv are the server's, of MCP, with what the tool adds.
+	HeadersFromEnv map[string]string
 	Config    json.RawMessage // the tool's; nil: {}
 }

@@ -206,3 +206,9 @@ func TestTheGoSDKsClientGoesAllTheWay(t *testing.T) {
 		})
 	}
 }
+
+// nodeOutput runs a script, and returns all that it writes.
+func nodeOutput(ctx context.Context, arguments ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, "node", arguments...).CombinedOutput()
+	return string(out), err
+}

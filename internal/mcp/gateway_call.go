@@ -79,6 +79,10 @@ func (c *conversation) run(ctx context.Context, session *mcp.ServerSession, answ
 	if err != nil {
 		return failure(answer, "The tool's MCP server is not known here."), toolgrantv1.CallOutcome_CALL_OUTCOME_UNREACHABLE
 	}
+	if headers := answer.GetBinding().GetMcp().GetHeadersFromEnv(); len(headers) > 0 { // the tool may have its own
+		of := *found
+		of.HeadersFromEnv, found = headers, &of
+	}
 	var meta mcp.Meta
 	if config != nil {
 		meta = mcp.Meta{configKey: config.AsMap()}
@@ -204,5 +208,5 @@ func (c *conversation) bounded(result *mcp.CallToolResult) *mcp.CallToolResult {
 	}
 	note := fmt.Sprintf("The result has %d bytes, more than the %d that are passed on: ask for less. It begins:\n%s", len(data), c.ResultBytes, beginning)
 	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: note}},
-		StructuredContent: map[string]any{"result_bytes": len(data), "limit_bytes": c.ResultBytes}}
+		StructuredContent: map[string]any{"message": "The result is too large.", "result_bytes": len(data), "limit_bytes": c.ResultBytes}}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -137,11 +138,41 @@ func (f *listed) toMCP() *mcp.Tool {
 	}
 	tool := &mcp.Tool{Name: f.function.GetName(), Title: cmp.Or(f.function.GetTitle(), f.tool.GetTitle()), InputSchema: schema}
 	tool.Description = cmp.Or(f.function.GetDescription(), tool.Title, tool.Name) // some clients want one
+	if output := f.function.GetOutputSchema(); output != nil {
+		if widened := orRefusal(output.AsMap()); widened != nil {
+			tool.OutputSchema = widened
+		}
+	}
 	if a := f.function.GetAnnotations(); a != nil {
 		tool.Annotations = &mcp.ToolAnnotations{ReadOnlyHint: a.GetReadOnlyHint(), DestructiveHint: a.DestructiveHint,
 			IdempotentHint: a.GetIdempotentHint(), OpenWorldHint: a.OpenWorldHint}
 	}
 	return tool
+}
+
+// orRefusal is a schema of what a function returns, or of a refusal: clients check that all structured content is as the
+// schema says. A schema whose parts refer to others, or that is not for objects, cannot be a part itself: nil.
+func orRefusal(schema map[string]any) map[string]any {
+	delete(schema, "$schema") // whatever the dialect, it means the same here
+	if schema["type"] != "object" || refers(schema) {
+		return nil
+	}
+	return map[string]any{"type": "object", "anyOf": []any{schema, map[string]any{"type": "object", "required": []string{"message"}}}}
+}
+
+// refers tells whether some part of a schema refers to another, or may be referred to.
+func refers(value any) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, child := range v {
+			if strings.HasPrefix(key, "$") && key != "$comment" || refers(child) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, refers)
+	}
+	return false
 }
 
 // asJSONRPC is a status of Toolgrant's as an error of the protocol.
