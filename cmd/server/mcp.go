@@ -56,6 +56,7 @@ func newMCPSide(c *config.Config, address string, memory *replica.Replica, store
 			}
 			return nil, errors.New("no such MCP server")
 		},
+		Sessions: c.McpMaxSessions, SessionsPerUser: c.McpMaxUserSessions, SessionTimeout: c.McpSessionTimeout,
 		NativeServer: id.MCPServer(c.McpNativeServer), Pool: s.pool, Logger: log.With("part", "mcp"),
 	})
 	return s, nil

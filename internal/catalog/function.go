@@ -23,7 +23,7 @@ type Function struct {
 	InputSchema json.RawMessage `json:"input_schema,omitempty"` // nil: any object
 	// OutputSchema is of the structured content that it returns; nil: unknown.
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
-	Annotations *Annotations    `json:"annotations,omitempty"`  // nil: the server says nothing
+	Annotations  *Annotations    `json:"annotations,omitempty"` // nil: the server says nothing
 	// Declared is the operator's judgement, which wins over the annotations; empty: none.
 	Declared Risk `json:"risk,omitempty"`
 }

@@ -49,6 +49,9 @@ type Config struct {
 	McpRefreshInterval    time.Duration `name:"mcp_refresh_interval" default:"5m" usage:"how often external MCP servers are asked whether their functions changed; 0: never"`
 	McpAllowStdio         bool          `name:"mcp_allow_stdio" default:"false" usage:"start MCP servers that are child processes: whoever may write the catalogue may then run any command as this server's user"`
 	McpNativeServer       string        `name:"mcp_native_server" usage:"the id of the MCP server that runs native and built-in tools for MCP clients; empty: they are not served over MCP"`
+	McpMaxSessions        int           `name:"mcp_max_sessions" default:"4096" usage:"how many sessions and streams of changes MCP clients may have open"`
+	McpMaxUserSessions    int           `name:"mcp_max_user_sessions" default:"64" usage:"how many of them those of one user may have open"`
+	McpSessionTimeout     time.Duration `name:"mcp_session_timeout" default:"1h" usage:"how long a session is kept whose MCP client sends nothing"`
 	McpElicitApprovals    bool          `name:"mcp_elicit_approvals" default:"true" usage:"ask users for approvals through those MCP clients that can ask them; otherwise only those who use ApprovalService decide"`
 	CallOutcomesRetention time.Duration `name:"call_outcomes_retention" default:"2160h" usage:"how long it is kept how calls went"`
 
@@ -81,6 +84,9 @@ func (c *Config) Validate() error {
 		c.rule("approval_ttl", atLeast(time.Second, c.ApprovalTTL)),
 		c.rule("mcp_native_server", identifier(c.McpNativeServer)),
 		c.rule("mcp_refresh_interval", zeroOr(time.Second, c.McpRefreshInterval)),
+		c.rule("mcp_max_sessions", number(1, 1_000_000, c.McpMaxSessions)),
+		c.rule("mcp_max_user_sessions", number(1, 1_000_000, c.McpMaxUserSessions)),
+		c.rule("mcp_session_timeout", between(time.Second, 24*time.Hour, c.McpSessionTimeout)),
 		c.rule("call_outcomes_retention", atLeast(time.Hour, c.CallOutcomesRetention)),
 		c.rule("jit_threshold", number(0, 10_000, c.JITThreshold)),
 		c.rule("top_k_system", number(0, 100, c.TopKSystem)),

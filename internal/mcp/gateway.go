@@ -48,7 +48,12 @@ type GatewayOptions struct {
 	ResultBytes int
 	// PageSize is how many functions a page of tools/list has. Default 200.
 	PageSize int
-	Logger   *slog.Logger
+	// Sessions is how many sessions and streams of changes clients may have open, and SessionsPerUser how many those of one
+	// user. Default 4096 and 64.
+	Sessions, SessionsPerUser int
+	// SessionTimeout is for how long a session is kept whose client sends nothing. Default 1 h.
+	SessionTimeout time.Duration
+	Logger         *slog.Logger
 }
 
 // Gateway is Toolgrant as an MCP server: a client sees the functions of its effective set, and what it calls is authorized,
@@ -58,6 +63,7 @@ type Gateway struct {
 	GatewayOptions
 	// risky tells of functions that were called whether their calls need approvals.
 	risky *lru.Cache[functionKey, bool]
+	open  *sessions
 	ctx   context.Context
 	stop  context.CancelFunc
 }
@@ -67,11 +73,14 @@ func NewGateway(o GatewayOptions) *Gateway {
 	orDefault(&o.CallTimeout, 2*time.Minute)
 	orDefault(&o.ResultBytes, 1<<20)
 	orDefault(&o.PageSize, 200)
+	orDefault(&o.Sessions, 4096)
+	orDefault(&o.SessionsPerUser, 64)
+	orDefault(&o.SessionTimeout, time.Hour)
 	risky, err := lru.New[functionKey, bool](1 << 16)
 	if err != nil {
 		panic(err) // the size is right
 	}
-	g := &Gateway{GatewayOptions: o, risky: risky}
+	g := &Gateway{GatewayOptions: o, risky: risky, open: newSessions(o.Sessions, o.SessionsPerUser)}
 	g.ctx, g.stop = context.WithCancel(context.Background())
 	return g
 }
@@ -149,33 +158,43 @@ func (c *Conversation) modelCapabilities() []string {
 // stateless is the first revision of the protocol without sessions.
 const stateless = "2026-07-28"
 
-// sessionTimeout is how long a session of the older protocol is kept whose client sends nothing.
-const sessionTimeout = time.Hour
+// tooMany refuses to open what would be too many.
+const tooMany = "too many sessions are open: close some, or try again later"
+
+// serverKey is where a request's server stands in its context: the SDK asks for it several times.
+type serverKey struct{}
 
 // Handler serves MCP over streamable HTTP, both generations of the protocol: which one a request speaks, its header says.
 func (g *Gateway) Handler() http.Handler {
 	serverOf := func(r *http.Request) *mcp.Server {
-		c, err := conversationOf(r.Header)
-		if err != nil {
-			return nil // it was refused before
-		}
-		return g.server(c)
+		server, _ := r.Context().Value(serverKey{}).(*mcp.Server)
+		return server
 	}
 	modern := mcp.NewStreamableHTTPHandler(serverOf, &mcp.StreamableHTTPOptions{Stateless: true, Logger: g.Logger, PropagateRequestCancellation: true})
-	older := mcp.NewStreamableHTTPHandler(serverOf, &mcp.StreamableHTTPOptions{SessionTimeout: sessionTimeout, Logger: g.Logger})
+	older := mcp.NewStreamableHTTPHandler(serverOf, &mcp.StreamableHTTPOptions{SessionTimeout: g.SessionTimeout, Logger: g.Logger})
+	known := mcp.NewServer(implementation, nil) // of requests of sessions, which have servers of their own
 	return http.NewCrossOriginProtection().Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, err := conversationOf(r.Header); err != nil {
+		who, err := conversationOf(r.Header)
+		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
 		defer context.AfterFunc(g.ctx, cancel)()
-		if r.Header.Get("Mcp-Protocol-Version") >= stateless {
-			modern.ServeHTTP(w, r.WithContext(ctx))
-			return
+		server, handler := known, older
+		switch {
+		case r.Header.Get("Mcp-Protocol-Version") >= stateless:
+			server, handler = g.server(who), modern
+		case r.Header.Get("Mcp-Session-Id") == "":
+			server = g.server(who)
+			if !g.open.open(who.User, server, server) {
+				http.Error(w, tooMany, http.StatusTooManyRequests)
+				return
+			}
+			defer g.open.settle(who.User, server)
 		}
-		older.ServeHTTP(w, r.WithContext(ctx))
+		handler.ServeHTTP(w, r.WithContext(context.WithValue(ctx, serverKey{}, server)))
 	}))
 }
 
@@ -257,6 +276,10 @@ func (g *Gateway) server(who Conversation) *mcp.Server {
 				}
 				return now.typed(result), nil
 			case *mcp.SubscriptionsListenParams:
+				if !g.open.open(c.User, params, nil) {
+					return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: tooMany}
+				}
+				defer g.open.close(c.User, params)
 				ctx, cancel := context.WithCancel(ctx)
 				defer cancel()
 				go c.watch(ctx, true)
