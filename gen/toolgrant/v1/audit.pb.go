@@ -51,6 +51,11 @@ const (
 	AuditAction_AUDIT_ACTION_REFUSE AuditAction = 9
 	// What a user used of a quota was reset.
 	AuditAction_AUDIT_ACTION_RESET AuditAction = 10
+	// What an MCP server changed of the functions of a tool type was approved: it is pinned now.
+	AuditAction_AUDIT_ACTION_APPROVE AuditAction = 20
+	// An MCP server was found to have other functions than are pinned in a tool type: they are in quarantine. Before and after
+	// are those functions only, as they are pinned and as the server has them.
+	AuditAction_AUDIT_ACTION_OBSERVE AuditAction = 21
 )
 
 // Enum value maps for AuditAction.
@@ -67,6 +72,8 @@ var (
 		8:  "AUDIT_ACTION_REVOKE",
 		9:  "AUDIT_ACTION_REFUSE",
 		10: "AUDIT_ACTION_RESET",
+		20: "AUDIT_ACTION_APPROVE",
+		21: "AUDIT_ACTION_OBSERVE",
 	}
 	AuditAction_value = map[string]int32{
 		"AUDIT_ACTION_UNSPECIFIED": 0,
@@ -80,6 +87,8 @@ var (
 		"AUDIT_ACTION_REVOKE":      8,
 		"AUDIT_ACTION_REFUSE":      9,
 		"AUDIT_ACTION_RESET":       10,
+		"AUDIT_ACTION_APPROVE":     20,
+		"AUDIT_ACTION_OBSERVE":     21,
 	}
 )
 
@@ -431,7 +440,7 @@ const file_toolgrant_v1_audit_proto_rawDesc = "" +
 	"\x06sha256\x18\x03 \x01(\tR\x06sha256\x12\x14\n" +
 	"\x05items\x18\x04 \x03(\tR\x05items\x12\x1d\n" +
 	"\n" +
-	"item_count\x18\x05 \x01(\x05R\titemCount*\x9b\x02\n" +
+	"item_count\x18\x05 \x01(\x05R\titemCount*\xcf\x02\n" +
 	"\vAuditAction\x12\x1c\n" +
 	"\x18AUDIT_ACTION_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13AUDIT_ACTION_CREATE\x10\x01\x12\x17\n" +
@@ -444,7 +453,9 @@ const file_toolgrant_v1_audit_proto_rawDesc = "" +
 	"\x13AUDIT_ACTION_REVOKE\x10\b\x12\x17\n" +
 	"\x13AUDIT_ACTION_REFUSE\x10\t\x12\x16\n" +
 	"\x12AUDIT_ACTION_RESET\x10\n" +
-	"B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
+	"\x12\x18\n" +
+	"\x14AUDIT_ACTION_APPROVE\x10\x14\x12\x18\n" +
+	"\x14AUDIT_ACTION_OBSERVE\x10\x15B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 
 var (
 	file_toolgrant_v1_audit_proto_rawDescOnce sync.Once
