@@ -63,9 +63,11 @@ type Gateway struct {
 	GatewayOptions
 	// risky tells of functions that were called whether their calls need approvals.
 	risky *lru.Cache[functionKey, bool]
-	open  *sessions
-	ctx   context.Context
-	stop  context.CancelFunc
+	// mayNotDecide are users whose credentials turned out not to decide about approvals.
+	mayNotDecide *lru.Cache[string, struct{}]
+	open         *sessions
+	ctx          context.Context
+	stop         context.CancelFunc
 }
 
 // NewGateway makes a Gateway.
@@ -80,7 +82,11 @@ func NewGateway(o GatewayOptions) *Gateway {
 	if err != nil {
 		panic(err) // the size is right
 	}
-	g := &Gateway{GatewayOptions: o, risky: risky, open: newSessions(o.Sessions, o.SessionsPerUser)}
+	mayNotDecide, err := lru.New[string, struct{}](1 << 12)
+	if err != nil {
+		panic(err) // the size is right
+	}
+	g := &Gateway{GatewayOptions: o, risky: risky, mayNotDecide: mayNotDecide, open: newSessions(o.Sessions, o.SessionsPerUser)}
 	g.ctx, g.stop = context.WithCancel(context.Background())
 	return g
 }

@@ -169,7 +169,7 @@ func visible(text string) string {
 
 // canElicit tells whether the user can be asked through the client.
 func (c *conversation) canElicit(capabilities *mcp.ClientCapabilities) bool {
-	if c.Approvals == nil || !c.ElicitApprovals || capabilities == nil || capabilities.Elicitation == nil {
+	if c.Approvals == nil || !c.ElicitApprovals || c.mayNotDecide.Contains(c.User) || capabilities == nil || capabilities.Elicitation == nil {
 		return false
 	}
 	return capabilities.Elicitation.Form != nil || capabilities.Elicitation.URL == nil
@@ -207,6 +207,9 @@ func (c *conversation) elicited(ctx context.Context, r *mcp.CallToolRequest, ans
 		decision.Reason += " " + cut(visible(info.Name+" "+info.Version), 200)
 	}
 	_, err := c.Approvals.DecideApproval(metadata.AppendToOutgoingContext(ctx, "toolgrant-actor", c.User), decision)
+	if status.Code(err) == codes.PermissionDenied { // by the credentials with which the client came; he is asked in vain once
+		c.mayNotDecide.Add(c.User, struct{}{})
+	}
 	if err != nil && status.Code(err) != codes.FailedPrecondition { // which says that somebody else has decided
 		c.Logger.WarnContext(ctx, "what a user decided could not be written down", "approval_id", answer.GetApprovalId(), "error", err)
 		return nil, false

@@ -11,8 +11,10 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	v1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
+	"github.com/toolgrant/toolgrant/internal/caller"
 	"github.com/toolgrant/toolgrant/internal/mcp"
 	"github.com/toolgrant/toolgrant/internal/testkit"
+	"github.com/toolgrant/toolgrant/internal/testkit/node"
 )
 
 // riskyWorld has one function that needs an approval.
@@ -185,5 +187,28 @@ func TestARefusalIsKnownToAllServers(t *testing.T) {
 		if text, structured, _ := call(t, b.ctx, there, "maps__route", nil); structured["reason"] != "CALL_REASON_APPROVAL_DENIED" {
 			t.Errorf("it is answered %q, %v", text, structured)
 		}
+	}
+}
+
+// A user whose credentials decide nothing is asked in vain once, and nothing is granted.
+func TestUsersWhoMayNotDecideDecideNothing(t *testing.T) {
+	url, calls, _ := maps(t)
+	var who atomic.Pointer[caller.Identity] // of all who call
+	who.Store(&caller.Identity{Actor: "key:operator", Role: caller.Admin})
+	b := gatewayBefore(t, node.Start(t, testkit.Database(t), node.Options{Authenticate: func(context.Context) (*caller.Identity, error) { return who.Load(), nil }}))
+	b.apply(t, fmt.Sprintf(riskyWorld, url))
+	who.Store(&caller.Identity{Actor: "key:ann", Role: caller.Frontend, User: "ann", MCP: true})
+	asked := 0
+	s := b.connect(t, ann, "2025-11-25", &sdk.ClientOptions{ElicitationHandler: func(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+		asked++
+		return &sdk.ElicitResult{Action: "accept", Content: map[string]any{"decision": "approve_once"}}, nil
+	}})
+	for range 2 {
+		if text, structured, _ := call(t, b.ctx, s, "maps__route", nil); structured["reason"] != "CALL_REASON_APPROVAL_REQUIRED" {
+			t.Errorf("it is answered %q", text)
+		}
+	}
+	if list := b.approvals(t); asked != 1 || calls.Load() != 0 || len(list) != 1 || list[0].GetState() != v1.ApprovalState_APPROVAL_STATE_PENDING {
+		t.Errorf("asked %d times, called %d times: %v", asked, calls.Load(), list)
 	}
 }

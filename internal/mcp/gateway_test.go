@@ -86,8 +86,13 @@ func gateway(t *testing.T, manifest string, change ...func(*mcp.GatewayOptions))
 // gatewayOf is a gateway before a node of a database.
 func gatewayOf(t *testing.T, database string, change ...func(*mcp.GatewayOptions)) bundle {
 	t.Helper()
+	return gatewayBefore(t, node.Start(t, database, node.Options{}), change...)
+}
+
+// gatewayBefore is a gateway before a node.
+func gatewayBefore(t *testing.T, n *node.Node, change ...func(*mcp.GatewayOptions)) bundle {
+	t.Helper()
 	ctx := testkit.Context(t)
-	n := node.Start(t, database, node.Options{})
 	b := bundle{Node: n, ctx: ctx}
 	pool := mcp.NewPool(mcp.PoolOptions{Dialer: mcp.Dialer{Stdio: true, Limits: mcp.Limits{Connect: 5 * time.Second}}, Backoff: 50 * time.Millisecond})
 	running, stop := context.WithCancel(ctx)
