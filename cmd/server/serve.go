@@ -27,6 +27,7 @@ import (
 	"github.com/toolgrant/toolgrant/internal/postgres"
 	"github.com/toolgrant/toolgrant/internal/quota"
 	"github.com/toolgrant/toolgrant/internal/replica"
+	"github.com/toolgrant/toolgrant/internal/routing"
 	"github.com/toolgrant/toolgrant/internal/telemetry"
 )
 
@@ -113,7 +114,7 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 			err = errors.Join(err, fmt.Errorf("the last searches could not be written: %w", lost))
 		}
 	}()
-	finding := grpcserver.DiscoveryOptions{Log: searches, Shelf: finder.NewShelf(weights, func() finder.Learned { return follower.Learned() }),
+	finding := grpcserver.DiscoveryOptions{Log: searches, Shadow: routing.NewShadow(log), Shelf: finder.NewShelf(weights, func() finder.Learned { return follower.Learned() }),
 		Settings: finder.Settings{JITThreshold: c.JITThreshold, TopKSystem: c.TopKSystem, TopKUser: c.TopKUser, FastPathThreshold: c.FastPathThreshold}}
 	if _, err := finding.Shelf.Of(ctx, memory.World(), ""); err != nil { // the first index takes longest
 		return err
@@ -133,6 +134,8 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	metrics.WatchQuotas(gate.Stats)
 	metrics.WatchHealth(board.Stats)
 	metrics.WatchHistory(history.Stats)
+	metrics.WatchSearches(searches.Stats)
+	metrics.WatchShadow(finding.Shadow.Stats)
 	others.watched(metrics)
 
 	grpcListener, err := net.Listen("tcp", c.GRPCAddr)

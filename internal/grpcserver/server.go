@@ -27,6 +27,7 @@ import (
 	"github.com/toolgrant/toolgrant/internal/quota"
 	"github.com/toolgrant/toolgrant/internal/replica"
 	"github.com/toolgrant/toolgrant/internal/revision"
+	"github.com/toolgrant/toolgrant/internal/routing"
 )
 
 // maxMessageBytes bounds messages: the largest manifest.
@@ -64,6 +65,7 @@ type Store interface {
 	Preview(ctx context.Context, decide func(stored admin.Manifest) (admin.Edit, error)) ([]admin.Change, revision.Revision, error)
 	ApprovalStore
 	CallStore
+	RoutingStore
 }
 
 // Options is what a server is made of.
@@ -129,6 +131,9 @@ func New(o Options) *grpc.Server {
 	}
 	if o.Discovery.Settings == (finder.Settings{}) {
 		o.Discovery.Settings = finder.DefaultSettings()
+	}
+	if o.Discovery.Shadow == nil {
+		o.Discovery.Shadow = routing.NewShadow(o.Logger)
 	}
 	conversations := newConversations(o.Calls.CacheBytes)
 	finds := &discoverer{DiscoveryOptions: o.Discovery, conversations: conversations, deployment: o.Calls.Deployment, board: o.Health}

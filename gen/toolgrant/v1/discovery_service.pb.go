@@ -180,7 +180,9 @@ type SearchToolsResponse struct {
 	// See ResolveToolsResponse.revision.
 	Revision string `protobuf:"bytes,7,opt,name=revision,proto3" json:"revision,omitempty"`
 	// See ResolveToolsResponse.stale.
-	Stale         bool `protobuf:"varint,8,opt,name=stale,proto3" json:"stale,omitempty"`
+	Stale bool `protobuf:"varint,8,opt,name=stale,proto3" json:"stale,omitempty"`
+	// The mode that counts for the user. Unless it is V2, nothing is found, and fallback says so.
+	RoutingMode   RoutingMode `protobuf:"varint,9,opt,name=routing_mode,json=routingMode,proto3,enum=toolgrant.v1.RoutingMode" json:"routing_mode,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -269,6 +271,13 @@ func (x *SearchToolsResponse) GetStale() bool {
 		return x.Stale
 	}
 	return false
+}
+
+func (x *SearchToolsResponse) GetRoutingMode() RoutingMode {
+	if x != nil {
+		return x.RoutingMode
+	}
+	return RoutingMode_ROUTING_MODE_UNSPECIFIED
 }
 
 // See the RPC.
@@ -454,11 +463,240 @@ func (x *EnableToolsResponse) GetRevision() string {
 	return ""
 }
 
+// See the RPC.
+type SetRoutingModeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The group whose members it is for. Empty: users of whose active groups none has a mode.
+	GroupId string `protobuf:"bytes,1,opt,name=group_id,json=groupId,proto3" json:"group_id,omitempty"`
+	// The mode. Unset: what was set is taken back.
+	Mode          RoutingMode `protobuf:"varint,2,opt,name=mode,proto3,enum=toolgrant.v1.RoutingMode" json:"mode,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetRoutingModeRequest) Reset() {
+	*x = SetRoutingModeRequest{}
+	mi := &file_toolgrant_v1_discovery_service_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetRoutingModeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetRoutingModeRequest) ProtoMessage() {}
+
+func (x *SetRoutingModeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgrant_v1_discovery_service_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetRoutingModeRequest.ProtoReflect.Descriptor instead.
+func (*SetRoutingModeRequest) Descriptor() ([]byte, []int) {
+	return file_toolgrant_v1_discovery_service_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *SetRoutingModeRequest) GetGroupId() string {
+	if x != nil {
+		return x.GroupId
+	}
+	return ""
+}
+
+func (x *SetRoutingModeRequest) GetMode() RoutingMode {
+	if x != nil {
+		return x.Mode
+	}
+	return RoutingMode_ROUTING_MODE_UNSPECIFIED
+}
+
+// See the RPC.
+type SetRoutingModeResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Names this write.
+	Revision      string `protobuf:"bytes,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetRoutingModeResponse) Reset() {
+	*x = SetRoutingModeResponse{}
+	mi := &file_toolgrant_v1_discovery_service_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetRoutingModeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetRoutingModeResponse) ProtoMessage() {}
+
+func (x *SetRoutingModeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgrant_v1_discovery_service_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetRoutingModeResponse.ProtoReflect.Descriptor instead.
+func (*SetRoutingModeResponse) Descriptor() ([]byte, []int) {
+	return file_toolgrant_v1_discovery_service_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *SetRoutingModeResponse) GetRevision() string {
+	if x != nil {
+		return x.Revision
+	}
+	return ""
+}
+
+// See the RPC.
+type ListRoutingModesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many at most. Default 100.
+	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// next_page_token of the page before. Empty: the first page.
+	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Default: as fresh as this server answers.
+	Consistency   *Consistency `protobuf:"bytes,3,opt,name=consistency,proto3" json:"consistency,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListRoutingModesRequest) Reset() {
+	*x = ListRoutingModesRequest{}
+	mi := &file_toolgrant_v1_discovery_service_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListRoutingModesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListRoutingModesRequest) ProtoMessage() {}
+
+func (x *ListRoutingModesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgrant_v1_discovery_service_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListRoutingModesRequest.ProtoReflect.Descriptor instead.
+func (*ListRoutingModesRequest) Descriptor() ([]byte, []int) {
+	return file_toolgrant_v1_discovery_service_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ListRoutingModesRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListRoutingModesRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListRoutingModesRequest) GetConsistency() *Consistency {
+	if x != nil {
+		return x.Consistency
+	}
+	return nil
+}
+
+// See the RPC.
+type ListRoutingModesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The modes that are set, that of all other users first, then by group id. Where none is set, V2 counts.
+	Modes []*RoutingModeSetting `protobuf:"bytes,1,rep,name=modes,proto3" json:"modes,omitempty"`
+	// Names the next page. Empty: this is the last one.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// The revision that the answer is complete through.
+	Revision      string `protobuf:"bytes,3,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListRoutingModesResponse) Reset() {
+	*x = ListRoutingModesResponse{}
+	mi := &file_toolgrant_v1_discovery_service_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListRoutingModesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListRoutingModesResponse) ProtoMessage() {}
+
+func (x *ListRoutingModesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgrant_v1_discovery_service_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListRoutingModesResponse.ProtoReflect.Descriptor instead.
+func (*ListRoutingModesResponse) Descriptor() ([]byte, []int) {
+	return file_toolgrant_v1_discovery_service_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ListRoutingModesResponse) GetModes() []*RoutingModeSetting {
+	if x != nil {
+		return x.Modes
+	}
+	return nil
+}
+
+func (x *ListRoutingModesResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+func (x *ListRoutingModesResponse) GetRevision() string {
+	if x != nil {
+		return x.Revision
+	}
+	return ""
+}
+
 var File_toolgrant_v1_discovery_service_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_discovery_service_proto_rawDesc = "" +
 	"\n" +
-	"$toolgrant/v1/discovery_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x17toolgrant/v1/chat.proto\x1a\x1etoolgrant/v1/consistency.proto\x1a\x1ctoolgrant/v1/discovery.proto\x1a\x18toolgrant/v1/rules.proto\x1a\x1atoolgrant/v1/surface.proto\"\x94\x04\n" +
+	"$toolgrant/v1/discovery_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x17toolgrant/v1/chat.proto\x1a\x1etoolgrant/v1/consistency.proto\x1a\x1ctoolgrant/v1/discovery.proto\x1a\x1atoolgrant/v1/routing.proto\x1a\x18toolgrant/v1/rules.proto\x1a\x1atoolgrant/v1/surface.proto\"\x94\x04\n" +
 	"\x12SearchToolsRequest\x12#\n" +
 	"\achat_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\x06chatId\x12#\n" +
@@ -475,7 +713,7 @@ const file_toolgrant_v1_discovery_service_proto_rawDesc = "" +
 	"\aexplain\x18\n" +
 	" \x01(\bR\aexplain\x12;\n" +
 	"\vconsistency\x18\v \x01(\v2\x19.toolgrant.v1.ConsistencyR\vconsistencyB\a\n" +
-	"\x05_turn\"\xee\x02\n" +
+	"\x05_turn\"\xac\x03\n" +
 	"\x13SearchToolsResponse\x121\n" +
 	"\amatches\x18\x01 \x03(\v2\x17.toolgrant.v1.ToolMatchR\amatches\x123\n" +
 	"\arelated\x18\x02 \x03(\v2\x19.toolgrant.v1.RelatedToolR\arelated\x12%\n" +
@@ -484,7 +722,8 @@ const file_toolgrant_v1_discovery_service_proto_rawDesc = "" +
 	"\tfast_path\x18\x05 \x01(\v2\x16.toolgrant.v1.FastPathR\bfastPath\x12'\n" +
 	"\x0fcandidate_count\x18\x06 \x01(\x05R\x0ecandidateCount\x12\x1a\n" +
 	"\brevision\x18\a \x01(\tR\brevision\x12\x14\n" +
-	"\x05stale\x18\b \x01(\bR\x05stale\"\x93\x03\n" +
+	"\x05stale\x18\b \x01(\bR\x05stale\x12<\n" +
+	"\frouting_mode\x18\t \x01(\x0e2\x19.toolgrant.v1.RoutingModeR\vroutingMode\"\x93\x03\n" +
 	"\x12EnableToolsRequest\x12#\n" +
 	"\achat_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\x06chatId\x12#\n" +
@@ -506,10 +745,28 @@ const file_toolgrant_v1_discovery_service_proto_rawDesc = "" +
 	"\aenabled\x18\x01 \x03(\v2\x19.toolgrant.v1.EnabledToolR\aenabled\x126\n" +
 	"\brejected\x18\x02 \x03(\v2\x1a.toolgrant.v1.RejectedToolR\brejected\x124\n" +
 	"\aentries\x18\x03 \x03(\v2\x1a.toolgrant.v1.ChatLogEntryR\aentries\x12\x1a\n" +
-	"\brevision\x18\x04 \x01(\tR\brevision2\xc4\x01\n" +
+	"\brevision\x18\x04 \x01(\tR\brevision\"z\n" +
+	"\x15SetRoutingModeRequest\x12(\n" +
+	"\bgroup_id\x18\x01 \x01(\tB\r\xbaH\n" +
+	"\xd8\x01\x01r\x05\xa8\xb2\x8f\x04\x01R\agroupId\x127\n" +
+	"\x04mode\x18\x02 \x01(\x0e2\x19.toolgrant.v1.RoutingModeB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04mode\"4\n" +
+	"\x16SetRoutingModeResponse\x12\x1a\n" +
+	"\brevision\x18\x01 \x01(\tR\brevision\"\xa8\x01\n" +
+	"\x17ListRoutingModesRequest\x12'\n" +
+	"\tpage_size\x18\x01 \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\tpageToken\x12;\n" +
+	"\vconsistency\x18\x03 \x01(\v2\x19.toolgrant.v1.ConsistencyR\vconsistency\"\x96\x01\n" +
+	"\x18ListRoutingModesResponse\x126\n" +
+	"\x05modes\x18\x01 \x03(\v2 .toolgrant.v1.RoutingModeSettingR\x05modes\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n" +
+	"\brevision\x18\x03 \x01(\tR\brevision2\x8e\x03\n" +
 	"\x10DiscoveryService\x12W\n" +
 	"\vSearchTools\x12 .toolgrant.v1.SearchToolsRequest\x1a!.toolgrant.v1.SearchToolsResponse\"\x03\x90\x02\x02\x12W\n" +
-	"\vEnableTools\x12 .toolgrant.v1.EnableToolsRequest\x1a!.toolgrant.v1.EnableToolsResponse\"\x03\x90\x02\x02B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
+	"\vEnableTools\x12 .toolgrant.v1.EnableToolsRequest\x1a!.toolgrant.v1.EnableToolsResponse\"\x03\x90\x02\x02\x12`\n" +
+	"\x0eSetRoutingMode\x12#.toolgrant.v1.SetRoutingModeRequest\x1a$.toolgrant.v1.SetRoutingModeResponse\"\x03\x90\x02\x02\x12f\n" +
+	"\x10ListRoutingModes\x12%.toolgrant.v1.ListRoutingModesRequest\x1a&.toolgrant.v1.ListRoutingModesResponse\"\x03\x90\x02\x01B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 
 var (
 	file_toolgrant_v1_discovery_service_proto_rawDescOnce sync.Once
@@ -523,44 +780,58 @@ func file_toolgrant_v1_discovery_service_proto_rawDescGZIP() []byte {
 	return file_toolgrant_v1_discovery_service_proto_rawDescData
 }
 
-var file_toolgrant_v1_discovery_service_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_toolgrant_v1_discovery_service_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_toolgrant_v1_discovery_service_proto_goTypes = []any{
-	(*SearchToolsRequest)(nil),  // 0: toolgrant.v1.SearchToolsRequest
-	(*SearchToolsResponse)(nil), // 1: toolgrant.v1.SearchToolsResponse
-	(*EnableToolsRequest)(nil),  // 2: toolgrant.v1.EnableToolsRequest
-	(*EnableToolsResponse)(nil), // 3: toolgrant.v1.EnableToolsResponse
-	(*Surface)(nil),             // 4: toolgrant.v1.Surface
-	(*Consistency)(nil),         // 5: toolgrant.v1.Consistency
-	(*ToolMatch)(nil),           // 6: toolgrant.v1.ToolMatch
-	(*RelatedTool)(nil),         // 7: toolgrant.v1.RelatedTool
-	(*SearchFallback)(nil),      // 8: toolgrant.v1.SearchFallback
-	(*FastPath)(nil),            // 9: toolgrant.v1.FastPath
-	(ChatActor)(0),              // 10: toolgrant.v1.ChatActor
-	(*EnabledTool)(nil),         // 11: toolgrant.v1.EnabledTool
-	(*RejectedTool)(nil),        // 12: toolgrant.v1.RejectedTool
-	(*ChatLogEntry)(nil),        // 13: toolgrant.v1.ChatLogEntry
+	(*SearchToolsRequest)(nil),       // 0: toolgrant.v1.SearchToolsRequest
+	(*SearchToolsResponse)(nil),      // 1: toolgrant.v1.SearchToolsResponse
+	(*EnableToolsRequest)(nil),       // 2: toolgrant.v1.EnableToolsRequest
+	(*EnableToolsResponse)(nil),      // 3: toolgrant.v1.EnableToolsResponse
+	(*SetRoutingModeRequest)(nil),    // 4: toolgrant.v1.SetRoutingModeRequest
+	(*SetRoutingModeResponse)(nil),   // 5: toolgrant.v1.SetRoutingModeResponse
+	(*ListRoutingModesRequest)(nil),  // 6: toolgrant.v1.ListRoutingModesRequest
+	(*ListRoutingModesResponse)(nil), // 7: toolgrant.v1.ListRoutingModesResponse
+	(*Surface)(nil),                  // 8: toolgrant.v1.Surface
+	(*Consistency)(nil),              // 9: toolgrant.v1.Consistency
+	(*ToolMatch)(nil),                // 10: toolgrant.v1.ToolMatch
+	(*RelatedTool)(nil),              // 11: toolgrant.v1.RelatedTool
+	(*SearchFallback)(nil),           // 12: toolgrant.v1.SearchFallback
+	(*FastPath)(nil),                 // 13: toolgrant.v1.FastPath
+	(RoutingMode)(0),                 // 14: toolgrant.v1.RoutingMode
+	(ChatActor)(0),                   // 15: toolgrant.v1.ChatActor
+	(*EnabledTool)(nil),              // 16: toolgrant.v1.EnabledTool
+	(*RejectedTool)(nil),             // 17: toolgrant.v1.RejectedTool
+	(*ChatLogEntry)(nil),             // 18: toolgrant.v1.ChatLogEntry
+	(*RoutingModeSetting)(nil),       // 19: toolgrant.v1.RoutingModeSetting
 }
 var file_toolgrant_v1_discovery_service_proto_depIdxs = []int32{
-	4,  // 0: toolgrant.v1.SearchToolsRequest.surface:type_name -> toolgrant.v1.Surface
-	5,  // 1: toolgrant.v1.SearchToolsRequest.consistency:type_name -> toolgrant.v1.Consistency
-	6,  // 2: toolgrant.v1.SearchToolsResponse.matches:type_name -> toolgrant.v1.ToolMatch
-	7,  // 3: toolgrant.v1.SearchToolsResponse.related:type_name -> toolgrant.v1.RelatedTool
-	8,  // 4: toolgrant.v1.SearchToolsResponse.fallback:type_name -> toolgrant.v1.SearchFallback
-	9,  // 5: toolgrant.v1.SearchToolsResponse.fast_path:type_name -> toolgrant.v1.FastPath
-	4,  // 6: toolgrant.v1.EnableToolsRequest.surface:type_name -> toolgrant.v1.Surface
-	10, // 7: toolgrant.v1.EnableToolsRequest.actor:type_name -> toolgrant.v1.ChatActor
-	11, // 8: toolgrant.v1.EnableToolsResponse.enabled:type_name -> toolgrant.v1.EnabledTool
-	12, // 9: toolgrant.v1.EnableToolsResponse.rejected:type_name -> toolgrant.v1.RejectedTool
-	13, // 10: toolgrant.v1.EnableToolsResponse.entries:type_name -> toolgrant.v1.ChatLogEntry
-	0,  // 11: toolgrant.v1.DiscoveryService.SearchTools:input_type -> toolgrant.v1.SearchToolsRequest
-	2,  // 12: toolgrant.v1.DiscoveryService.EnableTools:input_type -> toolgrant.v1.EnableToolsRequest
-	1,  // 13: toolgrant.v1.DiscoveryService.SearchTools:output_type -> toolgrant.v1.SearchToolsResponse
-	3,  // 14: toolgrant.v1.DiscoveryService.EnableTools:output_type -> toolgrant.v1.EnableToolsResponse
-	13, // [13:15] is the sub-list for method output_type
-	11, // [11:13] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	8,  // 0: toolgrant.v1.SearchToolsRequest.surface:type_name -> toolgrant.v1.Surface
+	9,  // 1: toolgrant.v1.SearchToolsRequest.consistency:type_name -> toolgrant.v1.Consistency
+	10, // 2: toolgrant.v1.SearchToolsResponse.matches:type_name -> toolgrant.v1.ToolMatch
+	11, // 3: toolgrant.v1.SearchToolsResponse.related:type_name -> toolgrant.v1.RelatedTool
+	12, // 4: toolgrant.v1.SearchToolsResponse.fallback:type_name -> toolgrant.v1.SearchFallback
+	13, // 5: toolgrant.v1.SearchToolsResponse.fast_path:type_name -> toolgrant.v1.FastPath
+	14, // 6: toolgrant.v1.SearchToolsResponse.routing_mode:type_name -> toolgrant.v1.RoutingMode
+	8,  // 7: toolgrant.v1.EnableToolsRequest.surface:type_name -> toolgrant.v1.Surface
+	15, // 8: toolgrant.v1.EnableToolsRequest.actor:type_name -> toolgrant.v1.ChatActor
+	16, // 9: toolgrant.v1.EnableToolsResponse.enabled:type_name -> toolgrant.v1.EnabledTool
+	17, // 10: toolgrant.v1.EnableToolsResponse.rejected:type_name -> toolgrant.v1.RejectedTool
+	18, // 11: toolgrant.v1.EnableToolsResponse.entries:type_name -> toolgrant.v1.ChatLogEntry
+	14, // 12: toolgrant.v1.SetRoutingModeRequest.mode:type_name -> toolgrant.v1.RoutingMode
+	9,  // 13: toolgrant.v1.ListRoutingModesRequest.consistency:type_name -> toolgrant.v1.Consistency
+	19, // 14: toolgrant.v1.ListRoutingModesResponse.modes:type_name -> toolgrant.v1.RoutingModeSetting
+	0,  // 15: toolgrant.v1.DiscoveryService.SearchTools:input_type -> toolgrant.v1.SearchToolsRequest
+	2,  // 16: toolgrant.v1.DiscoveryService.EnableTools:input_type -> toolgrant.v1.EnableToolsRequest
+	4,  // 17: toolgrant.v1.DiscoveryService.SetRoutingMode:input_type -> toolgrant.v1.SetRoutingModeRequest
+	6,  // 18: toolgrant.v1.DiscoveryService.ListRoutingModes:input_type -> toolgrant.v1.ListRoutingModesRequest
+	1,  // 19: toolgrant.v1.DiscoveryService.SearchTools:output_type -> toolgrant.v1.SearchToolsResponse
+	3,  // 20: toolgrant.v1.DiscoveryService.EnableTools:output_type -> toolgrant.v1.EnableToolsResponse
+	5,  // 21: toolgrant.v1.DiscoveryService.SetRoutingMode:output_type -> toolgrant.v1.SetRoutingModeResponse
+	7,  // 22: toolgrant.v1.DiscoveryService.ListRoutingModes:output_type -> toolgrant.v1.ListRoutingModesResponse
+	19, // [19:23] is the sub-list for method output_type
+	15, // [15:19] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_toolgrant_v1_discovery_service_proto_init() }
@@ -571,6 +842,7 @@ func file_toolgrant_v1_discovery_service_proto_init() {
 	file_toolgrant_v1_chat_proto_init()
 	file_toolgrant_v1_consistency_proto_init()
 	file_toolgrant_v1_discovery_proto_init()
+	file_toolgrant_v1_routing_proto_init()
 	file_toolgrant_v1_rules_proto_init()
 	file_toolgrant_v1_surface_proto_init()
 	file_toolgrant_v1_discovery_service_proto_msgTypes[0].OneofWrappers = []any{}
@@ -581,7 +853,7 @@ func file_toolgrant_v1_discovery_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_toolgrant_v1_discovery_service_proto_rawDesc), len(file_toolgrant_v1_discovery_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   4,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

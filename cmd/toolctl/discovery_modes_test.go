@@ -1,0 +1,40 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/toolgrant/toolgrant/internal/testkit"
+	"github.com/toolgrant/toolgrant/internal/testkit/node"
+)
+
+func TestRoutingModesAreShownAndSwitched(t *testing.T) {
+	n := node.Start(t, testkit.Database(t), node.Options{})
+	o := operator{testkit.Context(t), n.Address}
+	o.run(t, "groups: [{group_id: testers}]", "apply", "-f", "-")
+	for _, test := range []struct {
+		args, wanted []string
+	}{
+		{[]string{"discovery", "modes"}, []string{"all others", "v2 (nothing is set)"}},
+		{[]string{"discovery", "set-mode", "hybrid"}, []string{"none has a mode: hybrid"}},
+		{[]string{"discovery", "set-mode", "legacy", "--group", "testers"}, []string{"members of group testers: legacy"}},
+		{[]string{"discovery", "modes"}, []string{"group testers", "legacy", "all others", "hybrid"}},
+		{[]string{"discovery", "set-mode", "none", "--group", "testers"}, []string{"testers: none"}},
+		{[]string{"discovery", "modes", "-o", "json"}, []string{`"mode": "ROUTING_MODE_HYBRID"`}},
+		{[]string{"audit", "--kind", "routing-mode"}, []string{"routing_mode *", "routing_mode testers", "delete"}},
+	} {
+		got := o.run(t, "", test.args...)
+		for _, want := range test.wanted {
+			if !strings.Contains(got, want) {
+				t.Errorf("%v: got\n%s\nwithout %q", test.args, got, want)
+			}
+		}
+	}
+	if got := o.run(t, "", "discovery", "modes"); strings.Contains(got, "testers") {
+		t.Errorf("taken back, but shown:\n%s", got)
+	}
+	if err := run(o.ctx, []string{"--addr", o.address, "discovery", "set-mode", "v3"}, strings.NewReader(""), io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "hybrid") {
+		t.Errorf("no such mode: %v", err)
+	}
+}
