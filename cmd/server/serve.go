@@ -119,6 +119,7 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	if _, err := finding.Shelf.Of(ctx, memory.World(), ""); err != nil { // the first index takes longest
 		return err
 	}
+	reporter := learning.NewReporter(store, log)
 	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Discovery: finding, Gate: gate, Resets: store, History: history, Health: board, Calls: calls(c, others.memory(), outcomes, metrics),
 		Logger: log, CallTimeout: c.CallTimeout, Answers: answers, CheckpointInterval: c.CheckpointInterval, ApprovalTTL: c.ApprovalTTL,
 		ServerOptions: append(tracing.ServerOptions(), grpc.ChainUnaryInterceptor(metrics.CountUnary), grpc.ChainStreamInterceptor(metrics.CountStream)),
@@ -136,6 +137,7 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	metrics.WatchHistory(history.Stats)
 	metrics.WatchSearches(searches.Stats)
 	metrics.WatchShadow(finding.Shadow.Stats)
+	metrics.WatchReports(reporter.Latest)
 	others.watched(metrics)
 
 	grpcListener, err := net.Listen("tcp", c.GRPCAddr)
@@ -190,6 +192,10 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	})
 	group.Go(func() error {
 		follower.Run(ctx)
+		return nil
+	})
+	group.Go(func() error {
+		reporter.Run(ctx)
 		return nil
 	})
 	group.Go(func() error {

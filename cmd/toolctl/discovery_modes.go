@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
@@ -19,8 +18,8 @@ const routingModePrefix = "ROUTING_MODE_"
 var routingModes = []string{"legacy", "hybrid", "v2"}
 
 func (c *cli) discoveryCommand() *cobra.Command {
-	command := &cobra.Command{Use: "discovery", Short: "Switch how tools are found"}
-	command.AddCommand(c.modesCommand(), c.setModeCommand())
+	command := &cobra.Command{Use: "discovery", Short: "Report how well tools are found, and switch how"}
+	command.AddCommand(c.reportCommand(), c.modesCommand(), c.setModeCommand())
 	return command
 }
 
@@ -80,13 +79,11 @@ func (c *cli) setModeCommand() *cobra.Command {
 			}
 			return append([]string{"none"}, routingModes...), cobra.ShellCompDirectiveNoFileComp
 		},
-		RunE: func(command *cobra.Command, args []string) error {
+		RunE: func(command *cobra.Command, args []string) (err error) {
 			if args[0] != "none" {
-				number, known := toolgrantv1.RoutingMode_value[routingModePrefix+strings.ToUpper(args[0])]
-				if !known || number == 0 {
-					return fmt.Errorf("no such mode %q: it is one of %s, none", args[0], strings.Join(routingModes, ", "))
+				if request.Mode, err = routingModeNamed(args[0]); err != nil {
+					return fmt.Errorf("%w, none", err)
 				}
-				request.Mode = toolgrantv1.RoutingMode(number)
 			}
 			return call(c, command, func(ctx context.Context, conn *grpc.ClientConn) (*toolgrantv1.SetRoutingModeResponse, error) {
 				return toolgrantv1.NewDiscoveryServiceClient(conn).SetRoutingMode(ctx, request)

@@ -38,3 +38,32 @@ func TestRoutingModesAreShownAndSwitched(t *testing.T) {
 		t.Errorf("no such mode: %v", err)
 	}
 }
+
+func TestTheReportIsShown(t *testing.T) {
+	n := node.Start(t, testkit.Database(t), node.Options{Learning: true})
+	o := operator{testkit.Context(t), n.Address}
+	o.run(t, callWorld, "apply", "-f", "-")
+	if got := o.run(t, "", "discovery", "report"); !strings.Contains(got, "nothing was searched") {
+		t.Errorf("got\n%s", got)
+	}
+	o.run(t, "", "search", "--user", "ann", "wipe")
+	o.run(t, "", "discovery", "set-mode", "legacy")
+	o.run(t, "", "search", "--user", "ann", "wipe")
+	if err := n.Searches.Flush(o.ctx); err != nil {
+		t.Fatal(err)
+	}
+	got := o.run(t, "", "discovery", "report", "--since", "1h")
+	for _, want := range []string{"LEGACY", "V2", "searches without matches", "route top-1 hit"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got\n%s\nwithout %q", got, want)
+		}
+	}
+	if got := o.run(t, "", "discovery", "report", "--mode", "v2", "-o", "json"); !strings.Contains(got, `"searches": "1"`) || strings.Contains(got, "LEGACY") {
+		t.Errorf("got\n%s", got)
+	}
+	for flag, value := range map[string]string{"--mode": "v3", "--since": "yesterday"} {
+		if err := run(o.ctx, []string{"--addr", o.address, "discovery", "report", flag, value}, strings.NewReader(""), io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), flag) {
+			t.Errorf("%s %s: %v", flag, value, err)
+		}
+	}
+}

@@ -4,11 +4,15 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"google.golang.org/protobuf/proto"
 
 	v1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
+	"github.com/toolgrant/toolgrant/internal/call"
+	"github.com/toolgrant/toolgrant/internal/health"
+	"github.com/toolgrant/toolgrant/internal/id"
 	"github.com/toolgrant/toolgrant/internal/testkit"
 	"github.com/toolgrant/toolgrant/internal/testkit/node"
 )
@@ -120,6 +124,31 @@ func TestLearningFromUse(t *testing.T) {
 				t.Errorf("%s answers %s %v\nwant %v", name, user, got, want)
 			}
 		}
+	}
+}
+
+// Two steps are searched for, both tools are turned on, and then called: each is learned with its own search.
+func TestLearningOfSeveralSteps(t *testing.T) {
+	s := openSchool(t)
+	d := openDiary(t, s.url, time.Now().Add(-time.Hour))
+	d.write("INSERT INTO chats (chat_id, user_id, create_time) VALUES ('c', 'bob', now())")
+	const search = "INSERT INTO searches (chat_id, user_id, group_ids, features, found_tool_ids, create_time) VALUES ('c', 'bob', '{}', $1, $2, now() - $3::interval)"
+	d.write(search, []int64{1}, []string{"weather"}, "5 minutes")
+	d.write(search, []int64{2}, []string{"pollen"}, "4 minutes")
+	for i, tool := range []string{"weather", "pollen"} {
+		d.write("INSERT INTO chat_tool_log (chat_id, sequence_number, tool_id, action, turn, request_id, create_time) VALUES ('c', $1, $2, 'ENABLE', 0, 'r', now() - interval '3 minutes')", i+1, tool)
+	}
+	d.write(search, []int64{3}, []string{}, "2 minutes") // nothing was found, and nothing came of it
+	var outcomes []call.Outcome
+	for _, tool := range []string{"weather", "pollen"} {
+		outcomes = append(outcomes, call.Outcome{Call: id.Call(tool), Chat: "c", User: "bob", Tool: id.Tool(tool), Outcome: health.Success, Time: time.Now()})
+	}
+	if err := s.node.Store.AddOutcomes(d.ctx, outcomes); err != nil {
+		t.Fatal(err)
+	}
+	var got string
+	if err := d.conn.QueryRow(d.ctx, "SELECT string_agg(tool_id || features::text, ' ' ORDER BY tool_id) FROM search_uses").Scan(&got); err != nil || got != "pollen{2} weather{1}" {
+		t.Errorf("learned %q, %v", got, err)
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/toolgrant/toolgrant/internal/finder"
 	"github.com/toolgrant/toolgrant/internal/health"
 	"github.com/toolgrant/toolgrant/internal/id"
+	"github.com/toolgrant/toolgrant/internal/learning"
 	"github.com/toolgrant/toolgrant/internal/quota"
 	"github.com/toolgrant/toolgrant/internal/replica"
 	"github.com/toolgrant/toolgrant/internal/revision"
@@ -66,6 +67,7 @@ type Store interface {
 	ApprovalStore
 	CallStore
 	RoutingStore
+	learning.ReportSource
 }
 
 // Options is what a server is made of.

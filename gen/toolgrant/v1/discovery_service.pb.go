@@ -12,6 +12,7 @@ import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -692,11 +693,139 @@ func (x *ListRoutingModesResponse) GetRevision() string {
 	return ""
 }
 
+// See the RPC.
+type GetDiscoveryReportRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Not before. Default: 24 hours before end_time.
+	StartTime *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	// Before. Default: now.
+	EndTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	// Of this mode only. Unset: of each mode in which something happened.
+	Mode          RoutingMode `protobuf:"varint,3,opt,name=mode,proto3,enum=toolgrant.v1.RoutingMode" json:"mode,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetDiscoveryReportRequest) Reset() {
+	*x = GetDiscoveryReportRequest{}
+	mi := &file_toolgrant_v1_discovery_service_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetDiscoveryReportRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetDiscoveryReportRequest) ProtoMessage() {}
+
+func (x *GetDiscoveryReportRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgrant_v1_discovery_service_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetDiscoveryReportRequest.ProtoReflect.Descriptor instead.
+func (*GetDiscoveryReportRequest) Descriptor() ([]byte, []int) {
+	return file_toolgrant_v1_discovery_service_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *GetDiscoveryReportRequest) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
+}
+
+func (x *GetDiscoveryReportRequest) GetEndTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndTime
+	}
+	return nil
+}
+
+func (x *GetDiscoveryReportRequest) GetMode() RoutingMode {
+	if x != nil {
+		return x.Mode
+	}
+	return RoutingMode_ROUTING_MODE_UNSPECIFIED
+}
+
+// See the RPC.
+type GetDiscoveryReportResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By mode: LEGACY, HYBRID, V2, and calls of no known mode last.
+	Reports []*DiscoveryReport `protobuf:"bytes,1,rep,name=reports,proto3" json:"reports,omitempty"`
+	// The span that was looked at.
+	StartTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	// The span that was looked at.
+	EndTime       *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetDiscoveryReportResponse) Reset() {
+	*x = GetDiscoveryReportResponse{}
+	mi := &file_toolgrant_v1_discovery_service_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetDiscoveryReportResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetDiscoveryReportResponse) ProtoMessage() {}
+
+func (x *GetDiscoveryReportResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgrant_v1_discovery_service_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetDiscoveryReportResponse.ProtoReflect.Descriptor instead.
+func (*GetDiscoveryReportResponse) Descriptor() ([]byte, []int) {
+	return file_toolgrant_v1_discovery_service_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *GetDiscoveryReportResponse) GetReports() []*DiscoveryReport {
+	if x != nil {
+		return x.Reports
+	}
+	return nil
+}
+
+func (x *GetDiscoveryReportResponse) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
+}
+
+func (x *GetDiscoveryReportResponse) GetEndTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndTime
+	}
+	return nil
+}
+
 var File_toolgrant_v1_discovery_service_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_discovery_service_proto_rawDesc = "" +
 	"\n" +
-	"$toolgrant/v1/discovery_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x17toolgrant/v1/chat.proto\x1a\x1etoolgrant/v1/consistency.proto\x1a\x1ctoolgrant/v1/discovery.proto\x1a\x1atoolgrant/v1/routing.proto\x1a\x18toolgrant/v1/rules.proto\x1a\x1atoolgrant/v1/surface.proto\"\x94\x04\n" +
+	"$toolgrant/v1/discovery_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17toolgrant/v1/chat.proto\x1a\x1etoolgrant/v1/consistency.proto\x1a\x1ctoolgrant/v1/discovery.proto\x1a#toolgrant/v1/discovery_report.proto\x1a\x1atoolgrant/v1/routing.proto\x1a\x18toolgrant/v1/rules.proto\x1a\x1atoolgrant/v1/surface.proto\"\x94\x04\n" +
 	"\x12SearchToolsRequest\x12#\n" +
 	"\achat_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\x06chatId\x12#\n" +
@@ -761,12 +890,24 @@ const file_toolgrant_v1_discovery_service_proto_rawDesc = "" +
 	"\x18ListRoutingModesResponse\x126\n" +
 	"\x05modes\x18\x01 \x03(\v2 .toolgrant.v1.RoutingModeSettingR\x05modes\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n" +
-	"\brevision\x18\x03 \x01(\tR\brevision2\x8e\x03\n" +
+	"\brevision\x18\x03 \x01(\tR\brevision\"\xe1\x02\n" +
+	"\x19GetDiscoveryReportRequest\x129\n" +
+	"\n" +
+	"start_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
+	"\bend_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x127\n" +
+	"\x04mode\x18\x03 \x01(\x0e2\x19.toolgrant.v1.RoutingModeB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04mode:\x98\x01\xbaH\x94\x01\x1a\x91\x01\n" +
+	"\x1aget_discovery_report.range\x12\"start_time must be before end_time\x1aO!has(this.start_time) || !has(this.end_time) || this.start_time < this.end_time\"\xc7\x01\n" +
+	"\x1aGetDiscoveryReportResponse\x127\n" +
+	"\areports\x18\x01 \x03(\v2\x1d.toolgrant.v1.DiscoveryReportR\areports\x129\n" +
+	"\n" +
+	"start_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
+	"\bend_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime2\xfc\x03\n" +
 	"\x10DiscoveryService\x12W\n" +
 	"\vSearchTools\x12 .toolgrant.v1.SearchToolsRequest\x1a!.toolgrant.v1.SearchToolsResponse\"\x03\x90\x02\x02\x12W\n" +
 	"\vEnableTools\x12 .toolgrant.v1.EnableToolsRequest\x1a!.toolgrant.v1.EnableToolsResponse\"\x03\x90\x02\x02\x12`\n" +
 	"\x0eSetRoutingMode\x12#.toolgrant.v1.SetRoutingModeRequest\x1a$.toolgrant.v1.SetRoutingModeResponse\"\x03\x90\x02\x02\x12f\n" +
-	"\x10ListRoutingModes\x12%.toolgrant.v1.ListRoutingModesRequest\x1a&.toolgrant.v1.ListRoutingModesResponse\"\x03\x90\x02\x01B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
+	"\x10ListRoutingModes\x12%.toolgrant.v1.ListRoutingModesRequest\x1a&.toolgrant.v1.ListRoutingModesResponse\"\x03\x90\x02\x01\x12l\n" +
+	"\x12GetDiscoveryReport\x12'.toolgrant.v1.GetDiscoveryReportRequest\x1a(.toolgrant.v1.GetDiscoveryReportResponse\"\x03\x90\x02\x01B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 
 var (
 	file_toolgrant_v1_discovery_service_proto_rawDescOnce sync.Once
@@ -780,58 +921,70 @@ func file_toolgrant_v1_discovery_service_proto_rawDescGZIP() []byte {
 	return file_toolgrant_v1_discovery_service_proto_rawDescData
 }
 
-var file_toolgrant_v1_discovery_service_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_toolgrant_v1_discovery_service_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_toolgrant_v1_discovery_service_proto_goTypes = []any{
-	(*SearchToolsRequest)(nil),       // 0: toolgrant.v1.SearchToolsRequest
-	(*SearchToolsResponse)(nil),      // 1: toolgrant.v1.SearchToolsResponse
-	(*EnableToolsRequest)(nil),       // 2: toolgrant.v1.EnableToolsRequest
-	(*EnableToolsResponse)(nil),      // 3: toolgrant.v1.EnableToolsResponse
-	(*SetRoutingModeRequest)(nil),    // 4: toolgrant.v1.SetRoutingModeRequest
-	(*SetRoutingModeResponse)(nil),   // 5: toolgrant.v1.SetRoutingModeResponse
-	(*ListRoutingModesRequest)(nil),  // 6: toolgrant.v1.ListRoutingModesRequest
-	(*ListRoutingModesResponse)(nil), // 7: toolgrant.v1.ListRoutingModesResponse
-	(*Surface)(nil),                  // 8: toolgrant.v1.Surface
-	(*Consistency)(nil),              // 9: toolgrant.v1.Consistency
-	(*ToolMatch)(nil),                // 10: toolgrant.v1.ToolMatch
-	(*RelatedTool)(nil),              // 11: toolgrant.v1.RelatedTool
-	(*SearchFallback)(nil),           // 12: toolgrant.v1.SearchFallback
-	(*FastPath)(nil),                 // 13: toolgrant.v1.FastPath
-	(RoutingMode)(0),                 // 14: toolgrant.v1.RoutingMode
-	(ChatActor)(0),                   // 15: toolgrant.v1.ChatActor
-	(*EnabledTool)(nil),              // 16: toolgrant.v1.EnabledTool
-	(*RejectedTool)(nil),             // 17: toolgrant.v1.RejectedTool
-	(*ChatLogEntry)(nil),             // 18: toolgrant.v1.ChatLogEntry
-	(*RoutingModeSetting)(nil),       // 19: toolgrant.v1.RoutingModeSetting
+	(*SearchToolsRequest)(nil),         // 0: toolgrant.v1.SearchToolsRequest
+	(*SearchToolsResponse)(nil),        // 1: toolgrant.v1.SearchToolsResponse
+	(*EnableToolsRequest)(nil),         // 2: toolgrant.v1.EnableToolsRequest
+	(*EnableToolsResponse)(nil),        // 3: toolgrant.v1.EnableToolsResponse
+	(*SetRoutingModeRequest)(nil),      // 4: toolgrant.v1.SetRoutingModeRequest
+	(*SetRoutingModeResponse)(nil),     // 5: toolgrant.v1.SetRoutingModeResponse
+	(*ListRoutingModesRequest)(nil),    // 6: toolgrant.v1.ListRoutingModesRequest
+	(*ListRoutingModesResponse)(nil),   // 7: toolgrant.v1.ListRoutingModesResponse
+	(*GetDiscoveryReportRequest)(nil),  // 8: toolgrant.v1.GetDiscoveryReportRequest
+	(*GetDiscoveryReportResponse)(nil), // 9: toolgrant.v1.GetDiscoveryReportResponse
+	(*Surface)(nil),                    // 10: toolgrant.v1.Surface
+	(*Consistency)(nil),                // 11: toolgrant.v1.Consistency
+	(*ToolMatch)(nil),                  // 12: toolgrant.v1.ToolMatch
+	(*RelatedTool)(nil),                // 13: toolgrant.v1.RelatedTool
+	(*SearchFallback)(nil),             // 14: toolgrant.v1.SearchFallback
+	(*FastPath)(nil),                   // 15: toolgrant.v1.FastPath
+	(RoutingMode)(0),                   // 16: toolgrant.v1.RoutingMode
+	(ChatActor)(0),                     // 17: toolgrant.v1.ChatActor
+	(*EnabledTool)(nil),                // 18: toolgrant.v1.EnabledTool
+	(*RejectedTool)(nil),               // 19: toolgrant.v1.RejectedTool
+	(*ChatLogEntry)(nil),               // 20: toolgrant.v1.ChatLogEntry
+	(*RoutingModeSetting)(nil),         // 21: toolgrant.v1.RoutingModeSetting
+	(*timestamppb.Timestamp)(nil),      // 22: google.protobuf.Timestamp
+	(*DiscoveryReport)(nil),            // 23: toolgrant.v1.DiscoveryReport
 }
 var file_toolgrant_v1_discovery_service_proto_depIdxs = []int32{
-	8,  // 0: toolgrant.v1.SearchToolsRequest.surface:type_name -> toolgrant.v1.Surface
-	9,  // 1: toolgrant.v1.SearchToolsRequest.consistency:type_name -> toolgrant.v1.Consistency
-	10, // 2: toolgrant.v1.SearchToolsResponse.matches:type_name -> toolgrant.v1.ToolMatch
-	11, // 3: toolgrant.v1.SearchToolsResponse.related:type_name -> toolgrant.v1.RelatedTool
-	12, // 4: toolgrant.v1.SearchToolsResponse.fallback:type_name -> toolgrant.v1.SearchFallback
-	13, // 5: toolgrant.v1.SearchToolsResponse.fast_path:type_name -> toolgrant.v1.FastPath
-	14, // 6: toolgrant.v1.SearchToolsResponse.routing_mode:type_name -> toolgrant.v1.RoutingMode
-	8,  // 7: toolgrant.v1.EnableToolsRequest.surface:type_name -> toolgrant.v1.Surface
-	15, // 8: toolgrant.v1.EnableToolsRequest.actor:type_name -> toolgrant.v1.ChatActor
-	16, // 9: toolgrant.v1.EnableToolsResponse.enabled:type_name -> toolgrant.v1.EnabledTool
-	17, // 10: toolgrant.v1.EnableToolsResponse.rejected:type_name -> toolgrant.v1.RejectedTool
-	18, // 11: toolgrant.v1.EnableToolsResponse.entries:type_name -> toolgrant.v1.ChatLogEntry
-	14, // 12: toolgrant.v1.SetRoutingModeRequest.mode:type_name -> toolgrant.v1.RoutingMode
-	9,  // 13: toolgrant.v1.ListRoutingModesRequest.consistency:type_name -> toolgrant.v1.Consistency
-	19, // 14: toolgrant.v1.ListRoutingModesResponse.modes:type_name -> toolgrant.v1.RoutingModeSetting
-	0,  // 15: toolgrant.v1.DiscoveryService.SearchTools:input_type -> toolgrant.v1.SearchToolsRequest
-	2,  // 16: toolgrant.v1.DiscoveryService.EnableTools:input_type -> toolgrant.v1.EnableToolsRequest
-	4,  // 17: toolgrant.v1.DiscoveryService.SetRoutingMode:input_type -> toolgrant.v1.SetRoutingModeRequest
-	6,  // 18: toolgrant.v1.DiscoveryService.ListRoutingModes:input_type -> toolgrant.v1.ListRoutingModesRequest
-	1,  // 19: toolgrant.v1.DiscoveryService.SearchTools:output_type -> toolgrant.v1.SearchToolsResponse
-	3,  // 20: toolgrant.v1.DiscoveryService.EnableTools:output_type -> toolgrant.v1.EnableToolsResponse
-	5,  // 21: toolgrant.v1.DiscoveryService.SetRoutingMode:output_type -> toolgrant.v1.SetRoutingModeResponse
-	7,  // 22: toolgrant.v1.DiscoveryService.ListRoutingModes:output_type -> toolgrant.v1.ListRoutingModesResponse
-	19, // [19:23] is the sub-list for method output_type
-	15, // [15:19] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	10, // 0: toolgrant.v1.SearchToolsRequest.surface:type_name -> toolgrant.v1.Surface
+	11, // 1: toolgrant.v1.SearchToolsRequest.consistency:type_name -> toolgrant.v1.Consistency
+	12, // 2: toolgrant.v1.SearchToolsResponse.matches:type_name -> toolgrant.v1.ToolMatch
+	13, // 3: toolgrant.v1.SearchToolsResponse.related:type_name -> toolgrant.v1.RelatedTool
+	14, // 4: toolgrant.v1.SearchToolsResponse.fallback:type_name -> toolgrant.v1.SearchFallback
+	15, // 5: toolgrant.v1.SearchToolsResponse.fast_path:type_name -> toolgrant.v1.FastPath
+	16, // 6: toolgrant.v1.SearchToolsResponse.routing_mode:type_name -> toolgrant.v1.RoutingMode
+	10, // 7: toolgrant.v1.EnableToolsRequest.surface:type_name -> toolgrant.v1.Surface
+	17, // 8: toolgrant.v1.EnableToolsRequest.actor:type_name -> toolgrant.v1.ChatActor
+	18, // 9: toolgrant.v1.EnableToolsResponse.enabled:type_name -> toolgrant.v1.EnabledTool
+	19, // 10: toolgrant.v1.EnableToolsResponse.rejected:type_name -> toolgrant.v1.RejectedTool
+	20, // 11: toolgrant.v1.EnableToolsResponse.entries:type_name -> toolgrant.v1.ChatLogEntry
+	16, // 12: toolgrant.v1.SetRoutingModeRequest.mode:type_name -> toolgrant.v1.RoutingMode
+	11, // 13: toolgrant.v1.ListRoutingModesRequest.consistency:type_name -> toolgrant.v1.Consistency
+	21, // 14: toolgrant.v1.ListRoutingModesResponse.modes:type_name -> toolgrant.v1.RoutingModeSetting
+	22, // 15: toolgrant.v1.GetDiscoveryReportRequest.start_time:type_name -> google.protobuf.Timestamp
+	22, // 16: toolgrant.v1.GetDiscoveryReportRequest.end_time:type_name -> google.protobuf.Timestamp
+	16, // 17: toolgrant.v1.GetDiscoveryReportRequest.mode:type_name -> toolgrant.v1.RoutingMode
+	23, // 18: toolgrant.v1.GetDiscoveryReportResponse.reports:type_name -> toolgrant.v1.DiscoveryReport
+	22, // 19: toolgrant.v1.GetDiscoveryReportResponse.start_time:type_name -> google.protobuf.Timestamp
+	22, // 20: toolgrant.v1.GetDiscoveryReportResponse.end_time:type_name -> google.protobuf.Timestamp
+	0,  // 21: toolgrant.v1.DiscoveryService.SearchTools:input_type -> toolgrant.v1.SearchToolsRequest
+	2,  // 22: toolgrant.v1.DiscoveryService.EnableTools:input_type -> toolgrant.v1.EnableToolsRequest
+	4,  // 23: toolgrant.v1.DiscoveryService.SetRoutingMode:input_type -> toolgrant.v1.SetRoutingModeRequest
+	6,  // 24: toolgrant.v1.DiscoveryService.ListRoutingModes:input_type -> toolgrant.v1.ListRoutingModesRequest
+	8,  // 25: toolgrant.v1.DiscoveryService.GetDiscoveryReport:input_type -> toolgrant.v1.GetDiscoveryReportRequest
+	1,  // 26: toolgrant.v1.DiscoveryService.SearchTools:output_type -> toolgrant.v1.SearchToolsResponse
+	3,  // 27: toolgrant.v1.DiscoveryService.EnableTools:output_type -> toolgrant.v1.EnableToolsResponse
+	5,  // 28: toolgrant.v1.DiscoveryService.SetRoutingMode:output_type -> toolgrant.v1.SetRoutingModeResponse
+	7,  // 29: toolgrant.v1.DiscoveryService.ListRoutingModes:output_type -> toolgrant.v1.ListRoutingModesResponse
+	9,  // 30: toolgrant.v1.DiscoveryService.GetDiscoveryReport:output_type -> toolgrant.v1.GetDiscoveryReportResponse
+	26, // [26:31] is the sub-list for method output_type
+	21, // [21:26] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_toolgrant_v1_discovery_service_proto_init() }
@@ -842,6 +995,7 @@ func file_toolgrant_v1_discovery_service_proto_init() {
 	file_toolgrant_v1_chat_proto_init()
 	file_toolgrant_v1_consistency_proto_init()
 	file_toolgrant_v1_discovery_proto_init()
+	file_toolgrant_v1_discovery_report_proto_init()
 	file_toolgrant_v1_routing_proto_init()
 	file_toolgrant_v1_rules_proto_init()
 	file_toolgrant_v1_surface_proto_init()
@@ -853,7 +1007,7 @@ func file_toolgrant_v1_discovery_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_toolgrant_v1_discovery_service_proto_rawDesc), len(file_toolgrant_v1_discovery_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   8,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

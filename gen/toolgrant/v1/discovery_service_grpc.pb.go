@@ -21,10 +21,11 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	DiscoveryService_SearchTools_FullMethodName      = "/toolgrant.v1.DiscoveryService/SearchTools"
-	DiscoveryService_EnableTools_FullMethodName      = "/toolgrant.v1.DiscoveryService/EnableTools"
-	DiscoveryService_SetRoutingMode_FullMethodName   = "/toolgrant.v1.DiscoveryService/SetRoutingMode"
-	DiscoveryService_ListRoutingModes_FullMethodName = "/toolgrant.v1.DiscoveryService/ListRoutingModes"
+	DiscoveryService_SearchTools_FullMethodName        = "/toolgrant.v1.DiscoveryService/SearchTools"
+	DiscoveryService_EnableTools_FullMethodName        = "/toolgrant.v1.DiscoveryService/EnableTools"
+	DiscoveryService_SetRoutingMode_FullMethodName     = "/toolgrant.v1.DiscoveryService/SetRoutingMode"
+	DiscoveryService_ListRoutingModes_FullMethodName   = "/toolgrant.v1.DiscoveryService/ListRoutingModes"
+	DiscoveryService_GetDiscoveryReport_FullMethodName = "/toolgrant.v1.DiscoveryService/GetDiscoveryReport"
 )
 
 // DiscoveryServiceClient is the client API for DiscoveryService service.
@@ -48,6 +49,9 @@ type DiscoveryServiceClient interface {
 	SetRoutingMode(ctx context.Context, in *SetRoutingModeRequest, opts ...grpc.CallOption) (*SetRoutingModeResponse, error)
 	// Lists the modes that are set, by group.
 	ListRoutingModes(ctx context.Context, in *ListRoutingModesRequest, opts ...grpc.CallOption) (*ListRoutingModesResponse, error)
+	// Reports how well tools were found and used in a span of time, for each routing mode, from what the database holds.
+	// What happened within the last second may be missing.
+	GetDiscoveryReport(ctx context.Context, in *GetDiscoveryReportRequest, opts ...grpc.CallOption) (*GetDiscoveryReportResponse, error)
 }
 
 type discoveryServiceClient struct {
@@ -98,6 +102,16 @@ func (c *discoveryServiceClient) ListRoutingModes(ctx context.Context, in *ListR
 	return out, nil
 }
 
+func (c *discoveryServiceClient) GetDiscoveryReport(ctx context.Context, in *GetDiscoveryReportRequest, opts ...grpc.CallOption) (*GetDiscoveryReportResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetDiscoveryReportResponse)
+	err := c.cc.Invoke(ctx, DiscoveryService_GetDiscoveryReport_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // DiscoveryServiceServer is the server API for DiscoveryService service.
 // All implementations must embed UnimplementedDiscoveryServiceServer
 // for forward compatibility.
@@ -119,6 +133,9 @@ type DiscoveryServiceServer interface {
 	SetRoutingMode(context.Context, *SetRoutingModeRequest) (*SetRoutingModeResponse, error)
 	// Lists the modes that are set, by group.
 	ListRoutingModes(context.Context, *ListRoutingModesRequest) (*ListRoutingModesResponse, error)
+	// Reports how well tools were found and used in a span of time, for each routing mode, from what the database holds.
+	// What happened within the last second may be missing.
+	GetDiscoveryReport(context.Context, *GetDiscoveryReportRequest) (*GetDiscoveryReportResponse, error)
 	mustEmbedUnimplementedDiscoveryServiceServer()
 }
 
@@ -140,6 +157,9 @@ func (UnimplementedDiscoveryServiceServer) SetRoutingMode(context.Context, *SetR
 }
 func (UnimplementedDiscoveryServiceServer) ListRoutingModes(context.Context, *ListRoutingModesRequest) (*ListRoutingModesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListRoutingModes not implemented")
+}
+func (UnimplementedDiscoveryServiceServer) GetDiscoveryReport(context.Context, *GetDiscoveryReportRequest) (*GetDiscoveryReportResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetDiscoveryReport not implemented")
 }
 func (UnimplementedDiscoveryServiceServer) mustEmbedUnimplementedDiscoveryServiceServer() {}
 func (UnimplementedDiscoveryServiceServer) testEmbeddedByValue()                          {}
@@ -234,6 +254,24 @@ func _DiscoveryService_ListRoutingModes_Handler(srv interface{}, ctx context.Con
 	return interceptor(ctx, in, info, handler)
 }
 
+func _DiscoveryService_GetDiscoveryReport_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetDiscoveryReportRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DiscoveryServiceServer).GetDiscoveryReport(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: DiscoveryService_GetDiscoveryReport_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DiscoveryServiceServer).GetDiscoveryReport(ctx, req.(*GetDiscoveryReportRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // DiscoveryService_ServiceDesc is the grpc.ServiceDesc for DiscoveryService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -256,6 +294,10 @@ var DiscoveryService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListRoutingModes",
 			Handler:    _DiscoveryService_ListRoutingModes_Handler,
+		},
+		{
+			MethodName: "GetDiscoveryReport",
+			Handler:    _DiscoveryService_GetDiscoveryReport_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
