@@ -19,7 +19,7 @@ var routingModes = []string{"legacy", "hybrid", "v2"}
 
 func (c *cli) discoveryCommand() *cobra.Command {
 	command := &cobra.Command{Use: "discovery", Short: "Report how well tools are found, and switch how"}
-	command.AddCommand(c.reportCommand(), c.modesCommand(), c.setModeCommand())
+	command.AddCommand(c.reportCommand(), c.suggestCoreCommand(), c.modesCommand(), c.setModeCommand())
 	return command
 }
 

@@ -60,6 +60,8 @@ type ReportSource interface {
 	// DiscoveryReports reports on a span of time, for each mode in which something happened, in order. What was turned on
 	// later than settled is not counted as turned on.
 	DiscoveryReports(ctx context.Context, start, end, settled time.Time) ([]Report, error)
+	// CoreEvidence tells who called which tools in a span of time.
+	CoreEvidence(ctx context.Context, start, end time.Time) (CoreEvidence, error)
 }
 
 const (

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/toolgrant/toolgrant/internal/id"
 	"github.com/toolgrant/toolgrant/internal/learning"
 	"github.com/toolgrant/toolgrant/internal/postgres/db"
 	"github.com/toolgrant/toolgrant/internal/routing"
@@ -70,4 +71,19 @@ func (s *Store) DiscoveryReports(ctx context.Context, start, end, settled time.T
 	}
 	learning.SortReports(reports)
 	return reports, nil
+}
+
+// CoreEvidence implements learning.ReportSource.
+func (s *Store) CoreEvidence(ctx context.Context, start, end time.Time) (learning.CoreEvidence, error) {
+	rows, err := s.queries.CoreEvidence(ctx, s.pool, db.CoreEvidenceParams{StartTime: start, EndTime: end})
+	if err != nil {
+		return learning.CoreEvidence{}, translate(err)
+	}
+	var e learning.CoreEvidence
+	for _, row := range rows {
+		e.Users, e.Chats = row.AllUsers, row.AllChats
+		e.Tools = append(e.Tools, learning.ToolEvidence{Tool: id.Tool(row.ToolID), Users: row.Users, Chats: row.Chats, Days: row.Days, Calls: row.Calls,
+			Failed: row.Failed, Searches: row.Searches})
+	}
+	return e, nil
 }

@@ -64,3 +64,21 @@ SELECT coalesce(routing_mode, '')::text AS routing_mode, count(*) AS calls, coun
     count(DISTINCT (chat_id, turn)) AS turns
 FROM call_outcomes WHERE outcome <> 'CANCELLED' AND report_time >= @start_time AND report_time < @end_time
 GROUP BY routing_mode;
+
+-- CoreEvidence tells of each tool who called it, and which searches led to it. The totals are of all tools.
+-- name: CoreEvidence :many
+WITH calls AS (
+    SELECT o.tool_id, o.user_id, o.chat_id, o.report_time, o.outcome = 'SUCCESS' AS well FROM call_outcomes o
+    WHERE o.outcome <> 'CANCELLED' AND o.report_time >= @start_time AND o.report_time < @end_time
+), totals AS (
+    SELECT count(DISTINCT user_id) AS users, count(DISTINCT chat_id) AS chats FROM calls
+), led AS (
+    SELECT u.tool_id, count(DISTINCT u.search_id) AS searches FROM search_uses u
+    WHERE u.report_time >= @start_time AND u.report_time < @end_time GROUP BY u.tool_id
+)
+SELECT calls.tool_id, count(*) AS calls, count(*) FILTER (WHERE NOT calls.well) AS failed,
+    count(DISTINCT calls.user_id) FILTER (WHERE calls.well) AS users, count(DISTINCT calls.chat_id) FILTER (WHERE calls.well) AS chats,
+    count(DISTINCT (calls.report_time AT TIME ZONE 'UTC')::date) FILTER (WHERE calls.well) AS days,
+    coalesce(min(led.searches), 0)::bigint AS searches, min(totals.users)::bigint AS all_users, min(totals.chats)::bigint AS all_chats
+FROM calls CROSS JOIN totals LEFT JOIN led ON led.tool_id = calls.tool_id
+GROUP BY calls.tool_id;

@@ -255,6 +255,133 @@ func (x *DiscoveryReport) GetMissedRate() float64 {
 	return 0
 }
 
+// A tool that use suggests as a core tool, and the evidence. Whoever agrees sets Tool.core; nothing else does.
+type CoreSuggestion struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tool.
+	ToolId string `protobuf:"bytes,1,opt,name=tool_id,json=toolId,proto3" json:"tool_id,omitempty"`
+	// What the model sees.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// How many users called it with success. However often one calls it, he is one.
+	Users int64 `protobuf:"varint,3,opt,name=users,proto3" json:"users,omitempty"`
+	// users by all users who called a tool, from 0 to 1.
+	UserShare float64 `protobuf:"fixed64,4,opt,name=user_share,json=userShare,proto3" json:"user_share,omitempty"`
+	// How many chats called it with success.
+	Chats int64 `protobuf:"varint,5,opt,name=chats,proto3" json:"chats,omitempty"`
+	// chats by all chats in which a tool was called, from 0 to 1.
+	ChatShare float64 `protobuf:"fixed64,6,opt,name=chat_share,json=chatShare,proto3" json:"chat_share,omitempty"`
+	// On how many days (UTC) it was called with success.
+	Days int64 `protobuf:"varint,7,opt,name=days,proto3" json:"days,omitempty"`
+	// How often it was called, but for calls that were cancelled.
+	Calls int64 `protobuf:"varint,8,opt,name=calls,proto3" json:"calls,omitempty"`
+	// The share of these that did not end in SUCCESS, from 0 to 1.
+	ErrorRate float64 `protobuf:"fixed64,9,opt,name=error_rate,json=errorRate,proto3" json:"error_rate,omitempty"`
+	// How many searches led to successful calls of it: those that a core tool would have saved.
+	Searches      int64 `protobuf:"varint,10,opt,name=searches,proto3" json:"searches,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CoreSuggestion) Reset() {
+	*x = CoreSuggestion{}
+	mi := &file_toolgrant_v1_discovery_report_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CoreSuggestion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CoreSuggestion) ProtoMessage() {}
+
+func (x *CoreSuggestion) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgrant_v1_discovery_report_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CoreSuggestion.ProtoReflect.Descriptor instead.
+func (*CoreSuggestion) Descriptor() ([]byte, []int) {
+	return file_toolgrant_v1_discovery_report_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *CoreSuggestion) GetToolId() string {
+	if x != nil {
+		return x.ToolId
+	}
+	return ""
+}
+
+func (x *CoreSuggestion) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *CoreSuggestion) GetUsers() int64 {
+	if x != nil {
+		return x.Users
+	}
+	return 0
+}
+
+func (x *CoreSuggestion) GetUserShare() float64 {
+	if x != nil {
+		return x.UserShare
+	}
+	return 0
+}
+
+func (x *CoreSuggestion) GetChats() int64 {
+	if x != nil {
+		return x.Chats
+	}
+	return 0
+}
+
+func (x *CoreSuggestion) GetChatShare() float64 {
+	if x != nil {
+		return x.ChatShare
+	}
+	return 0
+}
+
+func (x *CoreSuggestion) GetDays() int64 {
+	if x != nil {
+		return x.Days
+	}
+	return 0
+}
+
+func (x *CoreSuggestion) GetCalls() int64 {
+	if x != nil {
+		return x.Calls
+	}
+	return 0
+}
+
+func (x *CoreSuggestion) GetErrorRate() float64 {
+	if x != nil {
+		return x.ErrorRate
+	}
+	return 0
+}
+
+func (x *CoreSuggestion) GetSearches() int64 {
+	if x != nil {
+		return x.Searches
+	}
+	return 0
+}
+
 var File_toolgrant_v1_discovery_report_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_discovery_report_proto_rawDesc = "" +
@@ -292,7 +419,22 @@ const file_toolgrant_v1_discovery_report_proto_rawDesc = "" +
 	"\x15_tool_call_error_rateB\x15\n" +
 	"\x13_average_tool_stepsB\x14\n" +
 	"\x12_shadow_differenceB\x0e\n" +
-	"\f_missed_rateB=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
+	"\f_missed_rate\"\x8c\x02\n" +
+	"\x0eCoreSuggestion\x12\x17\n" +
+	"\atool_id\x18\x01 \x01(\tR\x06toolId\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
+	"\x05users\x18\x03 \x01(\x03R\x05users\x12\x1d\n" +
+	"\n" +
+	"user_share\x18\x04 \x01(\x01R\tuserShare\x12\x14\n" +
+	"\x05chats\x18\x05 \x01(\x03R\x05chats\x12\x1d\n" +
+	"\n" +
+	"chat_share\x18\x06 \x01(\x01R\tchatShare\x12\x12\n" +
+	"\x04days\x18\a \x01(\x03R\x04days\x12\x14\n" +
+	"\x05calls\x18\b \x01(\x03R\x05calls\x12\x1d\n" +
+	"\n" +
+	"error_rate\x18\t \x01(\x01R\terrorRate\x12\x1a\n" +
+	"\bsearches\x18\n" +
+	" \x01(\x03R\bsearchesB=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 
 var (
 	file_toolgrant_v1_discovery_report_proto_rawDescOnce sync.Once
@@ -306,13 +448,14 @@ func file_toolgrant_v1_discovery_report_proto_rawDescGZIP() []byte {
 	return file_toolgrant_v1_discovery_report_proto_rawDescData
 }
 
-var file_toolgrant_v1_discovery_report_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
+var file_toolgrant_v1_discovery_report_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_toolgrant_v1_discovery_report_proto_goTypes = []any{
 	(*DiscoveryReport)(nil), // 0: toolgrant.v1.DiscoveryReport
-	(RoutingMode)(0),        // 1: toolgrant.v1.RoutingMode
+	(*CoreSuggestion)(nil),  // 1: toolgrant.v1.CoreSuggestion
+	(RoutingMode)(0),        // 2: toolgrant.v1.RoutingMode
 }
 var file_toolgrant_v1_discovery_report_proto_depIdxs = []int32{
-	1, // 0: toolgrant.v1.DiscoveryReport.mode:type_name -> toolgrant.v1.RoutingMode
+	2, // 0: toolgrant.v1.DiscoveryReport.mode:type_name -> toolgrant.v1.RoutingMode
 	1, // [1:1] is the sub-list for method output_type
 	1, // [1:1] is the sub-list for method input_type
 	1, // [1:1] is the sub-list for extension type_name
@@ -333,7 +476,7 @@ func file_toolgrant_v1_discovery_report_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_toolgrant_v1_discovery_report_proto_rawDesc), len(file_toolgrant_v1_discovery_report_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   1,
+			NumMessages:   2,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -821,6 +821,188 @@ func (x *GetDiscoveryReportResponse) GetEndTime() *timestamppb.Timestamp {
 	return nil
 }
 
+// See the RPC.
+type SuggestCoreToolsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Not before. Default: 30 days before end_time.
+	StartTime *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	// Before. Default: now.
+	EndTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	// So many users at least must have called it with success. Default 5.
+	MinUsers *int32 `protobuf:"varint,3,opt,name=min_users,json=minUsers,proto3,oneof" json:"min_users,omitempty"`
+	// They must be this share of all users who called a tool. Default 0.2.
+	MinUserShare *float64 `protobuf:"fixed64,4,opt,name=min_user_share,json=minUserShare,proto3,oneof" json:"min_user_share,omitempty"`
+	// On so many days at least. Default 3.
+	MinDays *int32 `protobuf:"varint,5,opt,name=min_days,json=minDays,proto3,oneof" json:"min_days,omitempty"`
+	// No larger share of its calls may have failed. Default 0.2.
+	MaxErrorRate *float64 `protobuf:"fixed64,6,opt,name=max_error_rate,json=maxErrorRate,proto3,oneof" json:"max_error_rate,omitempty"`
+	// How many at most. Default 10.
+	Limit         int32 `protobuf:"varint,7,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SuggestCoreToolsRequest) Reset() {
+	*x = SuggestCoreToolsRequest{}
+	mi := &file_toolgrant_v1_discovery_service_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SuggestCoreToolsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SuggestCoreToolsRequest) ProtoMessage() {}
+
+func (x *SuggestCoreToolsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgrant_v1_discovery_service_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SuggestCoreToolsRequest.ProtoReflect.Descriptor instead.
+func (*SuggestCoreToolsRequest) Descriptor() ([]byte, []int) {
+	return file_toolgrant_v1_discovery_service_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *SuggestCoreToolsRequest) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
+}
+
+func (x *SuggestCoreToolsRequest) GetEndTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndTime
+	}
+	return nil
+}
+
+func (x *SuggestCoreToolsRequest) GetMinUsers() int32 {
+	if x != nil && x.MinUsers != nil {
+		return *x.MinUsers
+	}
+	return 0
+}
+
+func (x *SuggestCoreToolsRequest) GetMinUserShare() float64 {
+	if x != nil && x.MinUserShare != nil {
+		return *x.MinUserShare
+	}
+	return 0
+}
+
+func (x *SuggestCoreToolsRequest) GetMinDays() int32 {
+	if x != nil && x.MinDays != nil {
+		return *x.MinDays
+	}
+	return 0
+}
+
+func (x *SuggestCoreToolsRequest) GetMaxErrorRate() float64 {
+	if x != nil && x.MaxErrorRate != nil {
+		return *x.MaxErrorRate
+	}
+	return 0
+}
+
+func (x *SuggestCoreToolsRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+// See the RPC.
+type SuggestCoreToolsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tools, those that the largest share of users called first; of equals by id.
+	Suggestions []*CoreSuggestion `protobuf:"bytes,1,rep,name=suggestions,proto3" json:"suggestions,omitempty"`
+	// All users who called a tool.
+	Users int64 `protobuf:"varint,2,opt,name=users,proto3" json:"users,omitempty"`
+	// All chats in which a tool was called.
+	Chats int64 `protobuf:"varint,3,opt,name=chats,proto3" json:"chats,omitempty"`
+	// The span that was looked at.
+	StartTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	// The span that was looked at.
+	EndTime       *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SuggestCoreToolsResponse) Reset() {
+	*x = SuggestCoreToolsResponse{}
+	mi := &file_toolgrant_v1_discovery_service_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SuggestCoreToolsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SuggestCoreToolsResponse) ProtoMessage() {}
+
+func (x *SuggestCoreToolsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgrant_v1_discovery_service_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SuggestCoreToolsResponse.ProtoReflect.Descriptor instead.
+func (*SuggestCoreToolsResponse) Descriptor() ([]byte, []int) {
+	return file_toolgrant_v1_discovery_service_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *SuggestCoreToolsResponse) GetSuggestions() []*CoreSuggestion {
+	if x != nil {
+		return x.Suggestions
+	}
+	return nil
+}
+
+func (x *SuggestCoreToolsResponse) GetUsers() int64 {
+	if x != nil {
+		return x.Users
+	}
+	return 0
+}
+
+func (x *SuggestCoreToolsResponse) GetChats() int64 {
+	if x != nil {
+		return x.Chats
+	}
+	return 0
+}
+
+func (x *SuggestCoreToolsResponse) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
+}
+
+func (x *SuggestCoreToolsResponse) GetEndTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndTime
+	}
+	return nil
+}
+
 var File_toolgrant_v1_discovery_service_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_discovery_service_proto_rawDesc = "" +
@@ -901,13 +1083,36 @@ const file_toolgrant_v1_discovery_service_proto_rawDesc = "" +
 	"\areports\x18\x01 \x03(\v2\x1d.toolgrant.v1.DiscoveryReportR\areports\x129\n" +
 	"\n" +
 	"start_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
-	"\bend_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime2\xfc\x03\n" +
+	"\bend_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\"\xe2\x04\n" +
+	"\x17SuggestCoreToolsRequest\x129\n" +
+	"\n" +
+	"start_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
+	"\bend_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12)\n" +
+	"\tmin_users\x18\x03 \x01(\x05B\a\xbaH\x04\x1a\x02(\x01H\x00R\bminUsers\x88\x01\x01\x12B\n" +
+	"\x0emin_user_share\x18\x04 \x01(\x01B\x17\xbaH\x14\x12\x12\x19\x00\x00\x00\x00\x00\x00\xf0?)\x00\x00\x00\x00\x00\x00\x00\x00H\x01R\fminUserShare\x88\x01\x01\x12'\n" +
+	"\bmin_days\x18\x05 \x01(\x05B\a\xbaH\x04\x1a\x02(\x01H\x02R\aminDays\x88\x01\x01\x12B\n" +
+	"\x0emax_error_rate\x18\x06 \x01(\x01B\x17\xbaH\x14\x12\x12\x19\x00\x00\x00\x00\x00\x00\xf0?)\x00\x00\x00\x00\x00\x00\x00\x00H\x03R\fmaxErrorRate\x88\x01\x01\x12\x1f\n" +
+	"\x05limit\x18\a \x01(\x05B\t\xbaH\x06\x1a\x04\x18d(\x00R\x05limit:\x96\x01\xbaH\x92\x01\x1a\x8f\x01\n" +
+	"\x18suggest_core_tools.range\x12\"start_time must be before end_time\x1aO!has(this.start_time) || !has(this.end_time) || this.start_time < this.end_timeB\f\n" +
+	"\n" +
+	"_min_usersB\x11\n" +
+	"\x0f_min_user_shareB\v\n" +
+	"\t_min_daysB\x11\n" +
+	"\x0f_max_error_rate\"\xf8\x01\n" +
+	"\x18SuggestCoreToolsResponse\x12>\n" +
+	"\vsuggestions\x18\x01 \x03(\v2\x1c.toolgrant.v1.CoreSuggestionR\vsuggestions\x12\x14\n" +
+	"\x05users\x18\x02 \x01(\x03R\x05users\x12\x14\n" +
+	"\x05chats\x18\x03 \x01(\x03R\x05chats\x129\n" +
+	"\n" +
+	"start_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
+	"\bend_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime2\xe4\x04\n" +
 	"\x10DiscoveryService\x12W\n" +
 	"\vSearchTools\x12 .toolgrant.v1.SearchToolsRequest\x1a!.toolgrant.v1.SearchToolsResponse\"\x03\x90\x02\x02\x12W\n" +
 	"\vEnableTools\x12 .toolgrant.v1.EnableToolsRequest\x1a!.toolgrant.v1.EnableToolsResponse\"\x03\x90\x02\x02\x12`\n" +
 	"\x0eSetRoutingMode\x12#.toolgrant.v1.SetRoutingModeRequest\x1a$.toolgrant.v1.SetRoutingModeResponse\"\x03\x90\x02\x02\x12f\n" +
 	"\x10ListRoutingModes\x12%.toolgrant.v1.ListRoutingModesRequest\x1a&.toolgrant.v1.ListRoutingModesResponse\"\x03\x90\x02\x01\x12l\n" +
-	"\x12GetDiscoveryReport\x12'.toolgrant.v1.GetDiscoveryReportRequest\x1a(.toolgrant.v1.GetDiscoveryReportResponse\"\x03\x90\x02\x01B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
+	"\x12GetDiscoveryReport\x12'.toolgrant.v1.GetDiscoveryReportRequest\x1a(.toolgrant.v1.GetDiscoveryReportResponse\"\x03\x90\x02\x01\x12f\n" +
+	"\x10SuggestCoreTools\x12%.toolgrant.v1.SuggestCoreToolsRequest\x1a&.toolgrant.v1.SuggestCoreToolsResponse\"\x03\x90\x02\x01B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 
 var (
 	file_toolgrant_v1_discovery_service_proto_rawDescOnce sync.Once
@@ -921,7 +1126,7 @@ func file_toolgrant_v1_discovery_service_proto_rawDescGZIP() []byte {
 	return file_toolgrant_v1_discovery_service_proto_rawDescData
 }
 
-var file_toolgrant_v1_discovery_service_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_toolgrant_v1_discovery_service_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_toolgrant_v1_discovery_service_proto_goTypes = []any{
 	(*SearchToolsRequest)(nil),         // 0: toolgrant.v1.SearchToolsRequest
 	(*SearchToolsResponse)(nil),        // 1: toolgrant.v1.SearchToolsResponse
@@ -933,58 +1138,68 @@ var file_toolgrant_v1_discovery_service_proto_goTypes = []any{
 	(*ListRoutingModesResponse)(nil),   // 7: toolgrant.v1.ListRoutingModesResponse
 	(*GetDiscoveryReportRequest)(nil),  // 8: toolgrant.v1.GetDiscoveryReportRequest
 	(*GetDiscoveryReportResponse)(nil), // 9: toolgrant.v1.GetDiscoveryReportResponse
-	(*Surface)(nil),                    // 10: toolgrant.v1.Surface
-	(*Consistency)(nil),                // 11: toolgrant.v1.Consistency
-	(*ToolMatch)(nil),                  // 12: toolgrant.v1.ToolMatch
-	(*RelatedTool)(nil),                // 13: toolgrant.v1.RelatedTool
-	(*SearchFallback)(nil),             // 14: toolgrant.v1.SearchFallback
-	(*FastPath)(nil),                   // 15: toolgrant.v1.FastPath
-	(RoutingMode)(0),                   // 16: toolgrant.v1.RoutingMode
-	(ChatActor)(0),                     // 17: toolgrant.v1.ChatActor
-	(*EnabledTool)(nil),                // 18: toolgrant.v1.EnabledTool
-	(*RejectedTool)(nil),               // 19: toolgrant.v1.RejectedTool
-	(*ChatLogEntry)(nil),               // 20: toolgrant.v1.ChatLogEntry
-	(*RoutingModeSetting)(nil),         // 21: toolgrant.v1.RoutingModeSetting
-	(*timestamppb.Timestamp)(nil),      // 22: google.protobuf.Timestamp
-	(*DiscoveryReport)(nil),            // 23: toolgrant.v1.DiscoveryReport
+	(*SuggestCoreToolsRequest)(nil),    // 10: toolgrant.v1.SuggestCoreToolsRequest
+	(*SuggestCoreToolsResponse)(nil),   // 11: toolgrant.v1.SuggestCoreToolsResponse
+	(*Surface)(nil),                    // 12: toolgrant.v1.Surface
+	(*Consistency)(nil),                // 13: toolgrant.v1.Consistency
+	(*ToolMatch)(nil),                  // 14: toolgrant.v1.ToolMatch
+	(*RelatedTool)(nil),                // 15: toolgrant.v1.RelatedTool
+	(*SearchFallback)(nil),             // 16: toolgrant.v1.SearchFallback
+	(*FastPath)(nil),                   // 17: toolgrant.v1.FastPath
+	(RoutingMode)(0),                   // 18: toolgrant.v1.RoutingMode
+	(ChatActor)(0),                     // 19: toolgrant.v1.ChatActor
+	(*EnabledTool)(nil),                // 20: toolgrant.v1.EnabledTool
+	(*RejectedTool)(nil),               // 21: toolgrant.v1.RejectedTool
+	(*ChatLogEntry)(nil),               // 22: toolgrant.v1.ChatLogEntry
+	(*RoutingModeSetting)(nil),         // 23: toolgrant.v1.RoutingModeSetting
+	(*timestamppb.Timestamp)(nil),      // 24: google.protobuf.Timestamp
+	(*DiscoveryReport)(nil),            // 25: toolgrant.v1.DiscoveryReport
+	(*CoreSuggestion)(nil),             // 26: toolgrant.v1.CoreSuggestion
 }
 var file_toolgrant_v1_discovery_service_proto_depIdxs = []int32{
-	10, // 0: toolgrant.v1.SearchToolsRequest.surface:type_name -> toolgrant.v1.Surface
-	11, // 1: toolgrant.v1.SearchToolsRequest.consistency:type_name -> toolgrant.v1.Consistency
-	12, // 2: toolgrant.v1.SearchToolsResponse.matches:type_name -> toolgrant.v1.ToolMatch
-	13, // 3: toolgrant.v1.SearchToolsResponse.related:type_name -> toolgrant.v1.RelatedTool
-	14, // 4: toolgrant.v1.SearchToolsResponse.fallback:type_name -> toolgrant.v1.SearchFallback
-	15, // 5: toolgrant.v1.SearchToolsResponse.fast_path:type_name -> toolgrant.v1.FastPath
-	16, // 6: toolgrant.v1.SearchToolsResponse.routing_mode:type_name -> toolgrant.v1.RoutingMode
-	10, // 7: toolgrant.v1.EnableToolsRequest.surface:type_name -> toolgrant.v1.Surface
-	17, // 8: toolgrant.v1.EnableToolsRequest.actor:type_name -> toolgrant.v1.ChatActor
-	18, // 9: toolgrant.v1.EnableToolsResponse.enabled:type_name -> toolgrant.v1.EnabledTool
-	19, // 10: toolgrant.v1.EnableToolsResponse.rejected:type_name -> toolgrant.v1.RejectedTool
-	20, // 11: toolgrant.v1.EnableToolsResponse.entries:type_name -> toolgrant.v1.ChatLogEntry
-	16, // 12: toolgrant.v1.SetRoutingModeRequest.mode:type_name -> toolgrant.v1.RoutingMode
-	11, // 13: toolgrant.v1.ListRoutingModesRequest.consistency:type_name -> toolgrant.v1.Consistency
-	21, // 14: toolgrant.v1.ListRoutingModesResponse.modes:type_name -> toolgrant.v1.RoutingModeSetting
-	22, // 15: toolgrant.v1.GetDiscoveryReportRequest.start_time:type_name -> google.protobuf.Timestamp
-	22, // 16: toolgrant.v1.GetDiscoveryReportRequest.end_time:type_name -> google.protobuf.Timestamp
-	16, // 17: toolgrant.v1.GetDiscoveryReportRequest.mode:type_name -> toolgrant.v1.RoutingMode
-	23, // 18: toolgrant.v1.GetDiscoveryReportResponse.reports:type_name -> toolgrant.v1.DiscoveryReport
-	22, // 19: toolgrant.v1.GetDiscoveryReportResponse.start_time:type_name -> google.protobuf.Timestamp
-	22, // 20: toolgrant.v1.GetDiscoveryReportResponse.end_time:type_name -> google.protobuf.Timestamp
-	0,  // 21: toolgrant.v1.DiscoveryService.SearchTools:input_type -> toolgrant.v1.SearchToolsRequest
-	2,  // 22: toolgrant.v1.DiscoveryService.EnableTools:input_type -> toolgrant.v1.EnableToolsRequest
-	4,  // 23: toolgrant.v1.DiscoveryService.SetRoutingMode:input_type -> toolgrant.v1.SetRoutingModeRequest
-	6,  // 24: toolgrant.v1.DiscoveryService.ListRoutingModes:input_type -> toolgrant.v1.ListRoutingModesRequest
-	8,  // 25: toolgrant.v1.DiscoveryService.GetDiscoveryReport:input_type -> toolgrant.v1.GetDiscoveryReportRequest
-	1,  // 26: toolgrant.v1.DiscoveryService.SearchTools:output_type -> toolgrant.v1.SearchToolsResponse
-	3,  // 27: toolgrant.v1.DiscoveryService.EnableTools:output_type -> toolgrant.v1.EnableToolsResponse
-	5,  // 28: toolgrant.v1.DiscoveryService.SetRoutingMode:output_type -> toolgrant.v1.SetRoutingModeResponse
-	7,  // 29: toolgrant.v1.DiscoveryService.ListRoutingModes:output_type -> toolgrant.v1.ListRoutingModesResponse
-	9,  // 30: toolgrant.v1.DiscoveryService.GetDiscoveryReport:output_type -> toolgrant.v1.GetDiscoveryReportResponse
-	26, // [26:31] is the sub-list for method output_type
-	21, // [21:26] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	12, // 0: toolgrant.v1.SearchToolsRequest.surface:type_name -> toolgrant.v1.Surface
+	13, // 1: toolgrant.v1.SearchToolsRequest.consistency:type_name -> toolgrant.v1.Consistency
+	14, // 2: toolgrant.v1.SearchToolsResponse.matches:type_name -> toolgrant.v1.ToolMatch
+	15, // 3: toolgrant.v1.SearchToolsResponse.related:type_name -> toolgrant.v1.RelatedTool
+	16, // 4: toolgrant.v1.SearchToolsResponse.fallback:type_name -> toolgrant.v1.SearchFallback
+	17, // 5: toolgrant.v1.SearchToolsResponse.fast_path:type_name -> toolgrant.v1.FastPath
+	18, // 6: toolgrant.v1.SearchToolsResponse.routing_mode:type_name -> toolgrant.v1.RoutingMode
+	12, // 7: toolgrant.v1.EnableToolsRequest.surface:type_name -> toolgrant.v1.Surface
+	19, // 8: toolgrant.v1.EnableToolsRequest.actor:type_name -> toolgrant.v1.ChatActor
+	20, // 9: toolgrant.v1.EnableToolsResponse.enabled:type_name -> toolgrant.v1.EnabledTool
+	21, // 10: toolgrant.v1.EnableToolsResponse.rejected:type_name -> toolgrant.v1.RejectedTool
+	22, // 11: toolgrant.v1.EnableToolsResponse.entries:type_name -> toolgrant.v1.ChatLogEntry
+	18, // 12: toolgrant.v1.SetRoutingModeRequest.mode:type_name -> toolgrant.v1.RoutingMode
+	13, // 13: toolgrant.v1.ListRoutingModesRequest.consistency:type_name -> toolgrant.v1.Consistency
+	23, // 14: toolgrant.v1.ListRoutingModesResponse.modes:type_name -> toolgrant.v1.RoutingModeSetting
+	24, // 15: toolgrant.v1.GetDiscoveryReportRequest.start_time:type_name -> google.protobuf.Timestamp
+	24, // 16: toolgrant.v1.GetDiscoveryReportRequest.end_time:type_name -> google.protobuf.Timestamp
+	18, // 17: toolgrant.v1.GetDiscoveryReportRequest.mode:type_name -> toolgrant.v1.RoutingMode
+	25, // 18: toolgrant.v1.GetDiscoveryReportResponse.reports:type_name -> toolgrant.v1.DiscoveryReport
+	24, // 19: toolgrant.v1.GetDiscoveryReportResponse.start_time:type_name -> google.protobuf.Timestamp
+	24, // 20: toolgrant.v1.GetDiscoveryReportResponse.end_time:type_name -> google.protobuf.Timestamp
+	24, // 21: toolgrant.v1.SuggestCoreToolsRequest.start_time:type_name -> google.protobuf.Timestamp
+	24, // 22: toolgrant.v1.SuggestCoreToolsRequest.end_time:type_name -> google.protobuf.Timestamp
+	26, // 23: toolgrant.v1.SuggestCoreToolsResponse.suggestions:type_name -> toolgrant.v1.CoreSuggestion
+	24, // 24: toolgrant.v1.SuggestCoreToolsResponse.start_time:type_name -> google.protobuf.Timestamp
+	24, // 25: toolgrant.v1.SuggestCoreToolsResponse.end_time:type_name -> google.protobuf.Timestamp
+	0,  // 26: toolgrant.v1.DiscoveryService.SearchTools:input_type -> toolgrant.v1.SearchToolsRequest
+	2,  // 27: toolgrant.v1.DiscoveryService.EnableTools:input_type -> toolgrant.v1.EnableToolsRequest
+	4,  // 28: toolgrant.v1.DiscoveryService.SetRoutingMode:input_type -> toolgrant.v1.SetRoutingModeRequest
+	6,  // 29: toolgrant.v1.DiscoveryService.ListRoutingModes:input_type -> toolgrant.v1.ListRoutingModesRequest
+	8,  // 30: toolgrant.v1.DiscoveryService.GetDiscoveryReport:input_type -> toolgrant.v1.GetDiscoveryReportRequest
+	10, // 31: toolgrant.v1.DiscoveryService.SuggestCoreTools:input_type -> toolgrant.v1.SuggestCoreToolsRequest
+	1,  // 32: toolgrant.v1.DiscoveryService.SearchTools:output_type -> toolgrant.v1.SearchToolsResponse
+	3,  // 33: toolgrant.v1.DiscoveryService.EnableTools:output_type -> toolgrant.v1.EnableToolsResponse
+	5,  // 34: toolgrant.v1.DiscoveryService.SetRoutingMode:output_type -> toolgrant.v1.SetRoutingModeResponse
+	7,  // 35: toolgrant.v1.DiscoveryService.ListRoutingModes:output_type -> toolgrant.v1.ListRoutingModesResponse
+	9,  // 36: toolgrant.v1.DiscoveryService.GetDiscoveryReport:output_type -> toolgrant.v1.GetDiscoveryReportResponse
+	11, // 37: toolgrant.v1.DiscoveryService.SuggestCoreTools:output_type -> toolgrant.v1.SuggestCoreToolsResponse
+	32, // [32:38] is the sub-list for method output_type
+	26, // [26:32] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_toolgrant_v1_discovery_service_proto_init() }
@@ -1001,13 +1216,14 @@ func file_toolgrant_v1_discovery_service_proto_init() {
 	file_toolgrant_v1_surface_proto_init()
 	file_toolgrant_v1_discovery_service_proto_msgTypes[0].OneofWrappers = []any{}
 	file_toolgrant_v1_discovery_service_proto_msgTypes[2].OneofWrappers = []any{}
+	file_toolgrant_v1_discovery_service_proto_msgTypes[10].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_toolgrant_v1_discovery_service_proto_rawDesc), len(file_toolgrant_v1_discovery_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

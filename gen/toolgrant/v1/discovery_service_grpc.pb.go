@@ -26,6 +26,7 @@ const (
 	DiscoveryService_SetRoutingMode_FullMethodName     = "/toolgrant.v1.DiscoveryService/SetRoutingMode"
 	DiscoveryService_ListRoutingModes_FullMethodName   = "/toolgrant.v1.DiscoveryService/ListRoutingModes"
 	DiscoveryService_GetDiscoveryReport_FullMethodName = "/toolgrant.v1.DiscoveryService/GetDiscoveryReport"
+	DiscoveryService_SuggestCoreTools_FullMethodName   = "/toolgrant.v1.DiscoveryService/SuggestCoreTools"
 )
 
 // DiscoveryServiceClient is the client API for DiscoveryService service.
@@ -52,6 +53,10 @@ type DiscoveryServiceClient interface {
 	// Reports how well tools were found and used in a span of time, for each routing mode, from what the database holds.
 	// What happened within the last second may be missing.
 	GetDiscoveryReport(ctx context.Context, in *GetDiscoveryReportRequest, opts ...grpc.CallOption) (*GetDiscoveryReportResponse, error)
+	// Suggests tools that so many users call that they might be core tools, with the evidence. It changes nothing: an
+	// operator decides. Only shared, active tools are suggested that are no core tools yet, of LOW risk with all their
+	// functions, and whose type is not disabled.
+	SuggestCoreTools(ctx context.Context, in *SuggestCoreToolsRequest, opts ...grpc.CallOption) (*SuggestCoreToolsResponse, error)
 }
 
 type discoveryServiceClient struct {
@@ -112,6 +117,16 @@ func (c *discoveryServiceClient) GetDiscoveryReport(ctx context.Context, in *Get
 	return out, nil
 }
 
+func (c *discoveryServiceClient) SuggestCoreTools(ctx context.Context, in *SuggestCoreToolsRequest, opts ...grpc.CallOption) (*SuggestCoreToolsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SuggestCoreToolsResponse)
+	err := c.cc.Invoke(ctx, DiscoveryService_SuggestCoreTools_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // DiscoveryServiceServer is the server API for DiscoveryService service.
 // All implementations must embed UnimplementedDiscoveryServiceServer
 // for forward compatibility.
@@ -136,6 +151,10 @@ type DiscoveryServiceServer interface {
 	// Reports how well tools were found and used in a span of time, for each routing mode, from what the database holds.
 	// What happened within the last second may be missing.
 	GetDiscoveryReport(context.Context, *GetDiscoveryReportRequest) (*GetDiscoveryReportResponse, error)
+	// Suggests tools that so many users call that they might be core tools, with the evidence. It changes nothing: an
+	// operator decides. Only shared, active tools are suggested that are no core tools yet, of LOW risk with all their
+	// functions, and whose type is not disabled.
+	SuggestCoreTools(context.Context, *SuggestCoreToolsRequest) (*SuggestCoreToolsResponse, error)
 	mustEmbedUnimplementedDiscoveryServiceServer()
 }
 
@@ -160,6 +179,9 @@ func (UnimplementedDiscoveryServiceServer) ListRoutingModes(context.Context, *Li
 }
 func (UnimplementedDiscoveryServiceServer) GetDiscoveryReport(context.Context, *GetDiscoveryReportRequest) (*GetDiscoveryReportResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetDiscoveryReport not implemented")
+}
+func (UnimplementedDiscoveryServiceServer) SuggestCoreTools(context.Context, *SuggestCoreToolsRequest) (*SuggestCoreToolsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SuggestCoreTools not implemented")
 }
 func (UnimplementedDiscoveryServiceServer) mustEmbedUnimplementedDiscoveryServiceServer() {}
 func (UnimplementedDiscoveryServiceServer) testEmbeddedByValue()                          {}
@@ -272,6 +294,24 @@ func _DiscoveryService_GetDiscoveryReport_Handler(srv interface{}, ctx context.C
 	return interceptor(ctx, in, info, handler)
 }
 
+func _DiscoveryService_SuggestCoreTools_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SuggestCoreToolsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DiscoveryServiceServer).SuggestCoreTools(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: DiscoveryService_SuggestCoreTools_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DiscoveryServiceServer).SuggestCoreTools(ctx, req.(*SuggestCoreToolsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // DiscoveryService_ServiceDesc is the grpc.ServiceDesc for DiscoveryService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -298,6 +338,10 @@ var DiscoveryService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetDiscoveryReport",
 			Handler:    _DiscoveryService_GetDiscoveryReport_Handler,
+		},
+		{
+			MethodName: "SuggestCoreTools",
+			Handler:    _DiscoveryService_SuggestCoreTools_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

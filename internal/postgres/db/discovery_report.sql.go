@@ -10,6 +10,72 @@ import (
 	"time"
 )
 
+const coreEvidence = `-- name: CoreEvidence :many
+WITH calls AS (
+    SELECT o.tool_id, o.user_id, o.chat_id, o.report_time, o.outcome = 'SUCCESS' AS well FROM call_outcomes o
+    WHERE o.outcome <> 'CANCELLED' AND o.report_time >= $1 AND o.report_time < $2
+), totals AS (
+    SELECT count(DISTINCT user_id) AS users, count(DISTINCT chat_id) AS chats FROM calls
+), led AS (
+    SELECT u.tool_id, count(DISTINCT u.search_id) AS searches FROM search_uses u
+    WHERE u.report_time >= $1 AND u.report_time < $2 GROUP BY u.tool_id
+)
+SELECT calls.tool_id, count(*) AS calls, count(*) FILTER (WHERE NOT calls.well) AS failed,
+    count(DISTINCT calls.user_id) FILTER (WHERE calls.well) AS users, count(DISTINCT calls.chat_id) FILTER (WHERE calls.well) AS chats,
+    count(DISTINCT (calls.report_time AT TIME ZONE 'UTC')::date) FILTER (WHERE calls.well) AS days,
+    coalesce(min(led.searches), 0)::bigint AS searches, min(totals.users)::bigint AS all_users, min(totals.chats)::bigint AS all_chats
+FROM calls CROSS JOIN totals LEFT JOIN led ON led.tool_id = calls.tool_id
+GROUP BY calls.tool_id
+`
+
+type CoreEvidenceParams struct {
+	StartTime time.Time
+	EndTime   time.Time
+}
+
+type CoreEvidenceRow struct {
+	ToolID   string
+	Calls    int64
+	Failed   int64
+	Users    int64
+	Chats    int64
+	Days     int64
+	Searches int64
+	AllUsers int64
+	AllChats int64
+}
+
+// CoreEvidence tells of each tool who called it, and which searches led to it. The totals are of all tools.
+func (q *Queries) CoreEvidence(ctx context.Context, db DBTX, arg CoreEvidenceParams) ([]CoreEvidenceRow, error) {
+	rows, err := db.Query(ctx, coreEvidence, arg.StartTime, arg.EndTime)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CoreEvidenceRow
+	for rows.Next() {
+		var i CoreEvidenceRow
+		if err := rows.Scan(
+			&i.ToolID,
+			&i.Calls,
+			&i.Failed,
+			&i.Users,
+			&i.Chats,
+			&i.Days,
+			&i.Searches,
+			&i.AllUsers,
+			&i.AllChats,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const reportCalls = `-- name: ReportCalls :many
 SELECT coalesce(routing_mode, '')::text AS routing_mode, count(*) AS calls, count(*) FILTER (WHERE outcome <> 'SUCCESS') AS failed,
     count(DISTINCT (chat_id, turn)) AS turns
