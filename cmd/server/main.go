@@ -24,6 +24,7 @@ var ballast = make([]byte, 64<<20)
 func main() {
 	defer runtime.KeepAlive(ballast)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	err := run(ctx, os.Args[1:], os.Stderr)
 	stop()
 	if err != nil {

@@ -21,6 +21,15 @@ type monitor struct {
 	replica *replica.Replica
 	health  *health.Server
 	down    atomic.Pointer[string] // why it is not ready; nil: it is
+	ending  atomic.Bool
+}
+
+// drain says from now on that the server is not ready.
+func (m *monitor) drain() {
+	why := "shutting down"
+	m.ending.Store(true)
+	m.down.Store(&why)
+	m.health.Shutdown()
 }
 
 func (m *monitor) run(ctx context.Context, server *grpc.Server) {
@@ -37,6 +46,9 @@ func (m *monitor) run(ctx context.Context, server *grpc.Server) {
 }
 
 func (m *monitor) check(server *grpc.Server) {
+	if m.ending.Load() {
+		return
+	}
 	state := healthv1.HealthCheckResponse_SERVING
 	if err := m.replica.Check(); err != nil {
 		why := err.Error()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -120,10 +119,15 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 		return err
 	}
 	reporter := learning.NewReporter(store, log)
-	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Discovery: finding, Gate: gate, Resets: store, History: history, Health: board, Calls: calls(c, others.memory(), outcomes, metrics),
-		Logger: log, CallTimeout: c.CallTimeout, Answers: answers, CheckpointInterval: c.CheckpointInterval, ApprovalTTL: c.ApprovalTTL,
+	limits, err := newLimits(c)
+	if err != nil {
+		return err
+	}
+	streams := grpcserver.NewDrain()
+	server := grpcserver.New(limits.options(c, grpcserver.Options{Store: store, Replica: memory, Discovery: finding, Gate: gate, Resets: store, History: history, Health: board, Calls: calls(c, others.memory(), outcomes, metrics),
+		Logger: log, Drain: streams, Answers: answers, CheckpointInterval: c.CheckpointInterval, ApprovalTTL: c.ApprovalTTL,
 		ServerOptions: append(tracing.ServerOptions(), grpc.ChainUnaryInterceptor(metrics.CountUnary), grpc.ChainStreamInterceptor(metrics.CountStream)),
-		Answered:      metrics.Answered})
+		Answered:      metrics.Answered}))
 	monitor := &monitor{replica: memory, health: grpchealth.NewServer()}
 	healthv1.RegisterHealthServer(server, monitor.health)
 	reflection.Register(server)
@@ -139,32 +143,29 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	metrics.WatchShadow(finding.Shadow.Stats)
 	metrics.WatchReports(reporter.Latest)
 	others.watched(metrics)
+	limits.watched(metrics)
 
-	grpcListener, err := net.Listen("tcp", c.GRPCAddr)
-	if err != nil {
-		return fmt.Errorf("gRPC: %w", err)
-	}
-	httpListener, err := net.Listen("tcp", c.HTTPAddr)
-	if err != nil {
-		return errors.Join(fmt.Errorf("HTTP: %w", err), grpcListener.Close())
-	}
 	services, err := grpcserver.Web(server)
 	if err != nil {
-		return errors.Join(err, grpcListener.Close(), httpListener.Close())
+		return errors.Join(err, limits.close())
 	}
-	mcpSide, err := newMCPSide(c, grpcListener.Addr().String(), memory, store, log)
+	mcpSide, err := newMCPSide(c, limits.grpc.Addr().String(), memory, store, log)
 	if err != nil {
-		return errors.Join(err, grpcListener.Close(), httpListener.Close())
+		return errors.Join(err, limits.close())
 	}
 	defer mcpSide.close()
-	web := &http.Server{Handler: monitor.handler(metrics.Handler(log), services, mcpSide.gateway.Handler()), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
-	log.Info(fmt.Sprintf("Toolgrant serves gRPC on %s, and over HTTP, with /mcp, /healthz, /readyz and /metrics, on http://%s", grpcListener.Addr(), httpListener.Addr()))
+	web := limits.server(monitor.handler(metrics.Handler(log), services, mcpSide.gateway.Handler()))
+	log.Info(fmt.Sprintf("Toolgrant serves gRPC on %s, and over HTTP, with /mcp, /healthz, /readyz and /metrics, on http://%s", limits.grpc.Addr(), limits.web.Addr()))
 	log.Warn("there is no authentication: whoever can reach these addresses on this machine may do everything")
 
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return server.Serve(grpcListener) })
+	group, ended := errgroup.WithContext(ctx)
+	asked := ctx
+	// What calls rest on goes on until the last one has its answer.
+	ctx, rest := context.WithCancel(context.WithoutCancel(ctx))
+	defer rest()
+	group.Go(func() error { return server.Serve(limits.grpc) })
 	group.Go(func() error {
-		if err := web.Serve(httpListener); !errors.Is(err, http.ErrServerClosed) {
+		if err := web.Serve(limits.web); !errors.Is(err, http.ErrServerClosed) {
 			return err
 		}
 		return nil
@@ -211,24 +212,10 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 		return nil
 	})
 	group.Go(func() error {
-		<-ctx.Done()
-		log.Info("shutting down")
-		monitor.health.Shutdown()
-		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.ShutdownTimeout)
-		defer cancel()
-		mcpSide.gateway.Close()
-		err := web.Shutdown(limit) // before the other, which would break off calls over HTTP
-		drained := make(chan struct{})
-		go func() {
-			server.GracefulStop()
-			close(drained)
-		}()
-		select {
-		case <-drained:
-		case <-limit.Done():
-			server.Stop()
-		}
-		return err
+		<-ended.Done()
+		defer rest()
+		d := drain{monitor: monitor, streams: streams, web: web, server: server, mcp: mcpSide, log: log}
+		return d.run(ctx, c, asked.Err() != nil)
 	})
 	return group.Wait()
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -29,6 +30,17 @@ type Config struct {
 	DataDir         string        `name:"data_dir" usage:"where the private PostgreSQL keeps its data"`
 	CallTimeout     time.Duration `name:"call_timeout" default:"1m" usage:"how long a call may take, whatever its caller's patience"`
 	ShutdownTimeout time.Duration `name:"shutdown_timeout" default:"10s" usage:"how long calls in flight may take at shutdown"`
+
+	DrainDelay              time.Duration `name:"drain_delay" default:"0s" usage:"how long a server that is to end goes on, saying that it is not ready, until balancers have noticed"`
+	RequireDeadlines        bool          `name:"require_deadlines" default:"false" usage:"refuse unary calls by gRPC that have no deadline"`
+	MaxCalls                int           `name:"max_calls" default:"10000" usage:"how many unary calls may be under way; 0: any number"`
+	MaxCallsPerCaller       int           `name:"max_calls_per_caller" default:"5000" usage:"how many of one caller; 0: any number"`
+	MaxStreams              int           `name:"max_streams" default:"50000" usage:"how many streams may be open; 0: any number"`
+	MaxStreamsPerCaller     int           `name:"max_streams_per_caller" default:"25000" usage:"how many of one caller; 0: any number"`
+	MaxStreamsPerConnection int           `name:"max_streams_per_connection" default:"10000" usage:"how many calls and streams one connection by gRPC may have under way"`
+	MaxConnections          int           `name:"max_connections" default:"32768" usage:"how many connections each address takes, and of one client's address half of it; 0: any number"`
+	MaxConnectionAge        time.Duration `name:"max_connection_age" default:"1h" usage:"when clients by gRPC are asked to connect anew, so that new servers get their share; 0: never"`
+	MaxMessageBytes         Bytes         `name:"max_message_bytes" default:"64MiB" usage:"how large a request may be"`
 
 	MaxStaleness       time.Duration `name:"max_staleness" default:"1s" usage:"how old an answer from memory may be"`
 	ServeStale         bool          `name:"serve_stale" default:"false" usage:"answer from memory, and say so, while the database cannot be reached"`
@@ -71,6 +83,15 @@ func (c *Config) Validate() error {
 		c.rule("data_dir", notEmpty(c.DataDir)),
 		c.rule("call_timeout", positive(c.CallTimeout)),
 		c.rule("shutdown_timeout", notNegative(c.ShutdownTimeout)),
+		c.rule("drain_delay", between(0, 10*time.Minute, c.DrainDelay)),
+		c.rule("max_calls", number(0, math.MaxInt32, c.MaxCalls)),
+		c.rule("max_calls_per_caller", number(0, math.MaxInt32, c.MaxCallsPerCaller)),
+		c.rule("max_streams", number(0, math.MaxInt32, c.MaxStreams)),
+		c.rule("max_streams_per_caller", number(0, math.MaxInt32, c.MaxStreamsPerCaller)),
+		c.rule("max_streams_per_connection", number(1, math.MaxInt32, c.MaxStreamsPerConnection)),
+		c.rule("max_connections", number(0, math.MaxInt32, c.MaxConnections)),
+		c.rule("max_connection_age", zeroOr(time.Second, c.MaxConnectionAge)),
+		c.rule("max_message_bytes", between[Bytes](4<<10, 64<<20, c.MaxMessageBytes)),
 		c.rule("max_staleness", atLeast(20*time.Millisecond, c.MaxStaleness)),
 		c.rule("cache_bytes", atLeast(1<<20, c.CacheBytes)),
 		c.rule("changes_retention", atLeast(time.Minute, c.ChangesRetention)),
@@ -150,7 +171,10 @@ func atLeast[T interface {
 	return nil
 }
 
-func between(least, most, d time.Duration) error {
+func between[T interface {
+	cmp.Ordered
+	String() string
+}](least, most, d T) error {
 	if d < least || d > most {
 		return fmt.Errorf("must be %s to %s, not %s", least, most, d)
 	}

@@ -1007,7 +1007,7 @@ var File_toolgrant_v1_discovery_service_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_discovery_service_proto_rawDesc = "" +
 	"\n" +
-	"$toolgrant/v1/discovery_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17toolgrant/v1/chat.proto\x1a\x1etoolgrant/v1/consistency.proto\x1a\x1ctoolgrant/v1/discovery.proto\x1a#toolgrant/v1/discovery_report.proto\x1a\x1atoolgrant/v1/routing.proto\x1a\x18toolgrant/v1/rules.proto\x1a\x1atoolgrant/v1/surface.proto\"\x94\x04\n" +
+	"$toolgrant/v1/discovery_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19toolgrant/v1/access.proto\x1a\x17toolgrant/v1/chat.proto\x1a\x1etoolgrant/v1/consistency.proto\x1a\x1ctoolgrant/v1/discovery.proto\x1a#toolgrant/v1/discovery_report.proto\x1a\x1atoolgrant/v1/routing.proto\x1a\x18toolgrant/v1/rules.proto\x1a\x1atoolgrant/v1/surface.proto\"\x94\x04\n" +
 	"\x12SearchToolsRequest\x12#\n" +
 	"\achat_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\x06chatId\x12#\n" +
@@ -1105,14 +1105,20 @@ const file_toolgrant_v1_discovery_service_proto_rawDesc = "" +
 	"\x05chats\x18\x03 \x01(\x03R\x05chats\x129\n" +
 	"\n" +
 	"start_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
-	"\bend_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime2\xe4\x04\n" +
-	"\x10DiscoveryService\x12W\n" +
-	"\vSearchTools\x12 .toolgrant.v1.SearchToolsRequest\x1a!.toolgrant.v1.SearchToolsResponse\"\x03\x90\x02\x02\x12W\n" +
-	"\vEnableTools\x12 .toolgrant.v1.EnableToolsRequest\x1a!.toolgrant.v1.EnableToolsResponse\"\x03\x90\x02\x02\x12`\n" +
-	"\x0eSetRoutingMode\x12#.toolgrant.v1.SetRoutingModeRequest\x1a$.toolgrant.v1.SetRoutingModeResponse\"\x03\x90\x02\x02\x12f\n" +
-	"\x10ListRoutingModes\x12%.toolgrant.v1.ListRoutingModesRequest\x1a&.toolgrant.v1.ListRoutingModesResponse\"\x03\x90\x02\x01\x12l\n" +
-	"\x12GetDiscoveryReport\x12'.toolgrant.v1.GetDiscoveryReportRequest\x1a(.toolgrant.v1.GetDiscoveryReportResponse\"\x03\x90\x02\x01\x12f\n" +
-	"\x10SuggestCoreTools\x12%.toolgrant.v1.SuggestCoreToolsRequest\x1a&.toolgrant.v1.SuggestCoreToolsResponse\"\x03\x90\x02\x01B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
+	"\bend_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime2\x9f\x05\n" +
+	"\x10DiscoveryService\x12c\n" +
+	"\vSearchTools\x12 .toolgrant.v1.SearchToolsRequest\x1a!.toolgrant.v1.SearchToolsResponse\"\x0fʸ\x8f\x04\a\n" +
+	"\x03\x02\x03\x04\x10\x01\x90\x02\x02\x12c\n" +
+	"\vEnableTools\x12 .toolgrant.v1.EnableToolsRequest\x1a!.toolgrant.v1.EnableToolsResponse\"\x0fʸ\x8f\x04\a\n" +
+	"\x03\x02\x03\x04\x10\x01\x90\x02\x02\x12h\n" +
+	"\x0eSetRoutingMode\x12#.toolgrant.v1.SetRoutingModeRequest\x1a$.toolgrant.v1.SetRoutingModeResponse\"\vʸ\x8f\x04\x03\n" +
+	"\x01\x02\x90\x02\x02\x12o\n" +
+	"\x10ListRoutingModes\x12%.toolgrant.v1.ListRoutingModesRequest\x1a&.toolgrant.v1.ListRoutingModesResponse\"\fʸ\x8f\x04\x04\n" +
+	"\x02\x02\x05\x90\x02\x01\x12u\n" +
+	"\x12GetDiscoveryReport\x12'.toolgrant.v1.GetDiscoveryReportRequest\x1a(.toolgrant.v1.GetDiscoveryReportResponse\"\fʸ\x8f\x04\x04\n" +
+	"\x02\x02\x05\x90\x02\x01\x12o\n" +
+	"\x10SuggestCoreTools\x12%.toolgrant.v1.SuggestCoreToolsRequest\x1a&.toolgrant.v1.SuggestCoreToolsResponse\"\fʸ\x8f\x04\x04\n" +
+	"\x02\x02\x05\x90\x02\x01B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 
 var (
 	file_toolgrant_v1_discovery_service_proto_rawDescOnce sync.Once
@@ -1207,6 +1213,7 @@ func file_toolgrant_v1_discovery_service_proto_init() {
 	if File_toolgrant_v1_discovery_service_proto != nil {
 		return
 	}
+	file_toolgrant_v1_access_proto_init()
 	file_toolgrant_v1_chat_proto_init()
 	file_toolgrant_v1_consistency_proto_init()
 	file_toolgrant_v1_discovery_proto_init()
