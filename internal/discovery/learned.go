@@ -131,9 +131,18 @@ func (r *Ranker) vote(l *level, c *Candidates, s *scratch) float64 {
 			}
 			s.nearest[slot] += t.weight * math.Pow(n.likeness, w.Sharpness)
 			if n.likeness >= w.GateTo {
-				s.voters[slot]++
+				s.alike[slot]++
 			}
 			s.best[slot] = max(s.best[slot], n.likeness)
+		}
+	}
+	// A request may be in several levels: that of all users, a group's and the user's own.
+	for _, n := range neighbours {
+		for _, t := range l.past[n.request].tools {
+			if slot := l.slots[t.tool]; slot >= 0 {
+				s.voters[slot] = max(s.voters[slot], s.alike[slot])
+				s.alike[slot] = 0
+			}
 		}
 	}
 	if len(neighbours) == 0 {
