@@ -129,8 +129,7 @@ type scratch struct {
 	log, centroid, nearest, history           []float64 // by slot, of one level
 	backOff, share                            []float64 // by slot, of how much history counts
 	likeness                                  []float64 // by past request
-	voters                                    []int32   // by slot: neighbours that vote for it, in the level that has most of them
-	alike                                     []int32   // by slot: those in one level
+	voters                                    []int32   // by slot: neighbours that vote for it
 	best                                      []float64 // by slot: likeness of its nearest neighbour
 }
 
@@ -139,14 +138,16 @@ func (s *scratch) reset(slots int) {
 	for _, one := range []*[]float64{&s.words, &s.part, &s.sentence, &s.name, &s.grams, &s.score, &s.log, &s.centroid, &s.nearest, &s.history, &s.backOff, &s.share, &s.best} {
 		*one = zeros(*one, slots)
 	}
-	for _, one := range []*[]int32{&s.voters, &s.alike} {
-		*one = zeros(*one, slots)
+	if cap(s.voters) < slots {
+		s.voters = make([]int32, slots)
 	}
+	s.voters = s.voters[:slots]
+	clear(s.voters)
 }
 
-func zeros[T int32 | float64](old []T, n int) []T {
+func zeros(old []float64, n int) []float64 {
 	if cap(old) < n {
-		return make([]T, n)
+		return make([]float64, n)
 	}
 	old = old[:n]
 	clear(old)

@@ -2,6 +2,7 @@ package learning_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"testing"
@@ -171,6 +172,45 @@ func TestUsesOfGroupsAreBounded(t *testing.T) {
 	l := learn(uses...)
 	if all, group := l.Common()[0].History.Len(), l.Own("new", []id.Group{"g-g"})[0].History.Len(); all != 20_000 || group != 16_384 {
 		t.Errorf("%d of all and %d of the group are kept", all, group)
+	}
+}
+
+// A use counts half after 30 days, and ages by whole days.
+func TestUsesCountHalfAfterThirtyDays(t *testing.T) {
+	share := func(age time.Duration) float64 {
+		m := search(learn(use(0, "ann", "rain", "umbrella today", age), use(1, "bob", "sun", "umbrella today", 0)), "new", nil, "umbrella today").Matches
+		for _, one := range m {
+			if one.Tool == "rain" {
+				return one.Features.HistoryShare
+			}
+		}
+		return 0
+	}
+	// The share of a history of weight n is n/(n+back_off).
+	backOff := discovery.DefaultWeights().Learned.BackOff
+	want := share(0) * (.5 / (.5 + backOff)) / (1 / (1 + backOff))
+	if got := share(30 * 24 * time.Hour); math.Abs(got-want) > 1e-9 || got == 0 {
+		t.Errorf("after 30 days history makes %v of the score, want %v", got, want)
+	}
+	if a, b := share(0), share(11*time.Hour); a != b {
+		t.Errorf("at noon what was used in the night makes %v, want %v", b, a)
+	}
+}
+
+// Of one tool so many requests are kept, and so many in all.
+func TestRequestsAreBounded(t *testing.T) {
+	var uses []learning.Use
+	for i := range 300 {
+		uses = append(uses, use(i, fmt.Sprint("user-", i), "rain", fmt.Sprint("word", i), 0))
+	}
+	if kept := learn(uses...).Common()[0].History.Len(); kept != 256 {
+		t.Errorf("%d requests of one tool are kept, want 256", kept)
+	}
+	for i := range 70_000 {
+		uses = append(uses, use(1000+i, fmt.Sprint("user-", i%1499), fmt.Sprint("tool-", i%1400), fmt.Sprint("word", i), 0))
+	}
+	if kept := learn(uses...).Common()[0].History.Len(); kept != 65_536 {
+		t.Errorf("%d requests are kept, want 65,536", kept)
 	}
 }
 
