@@ -45,16 +45,19 @@ FROM (
 GROUP BY routing_mode;
 
 -- ReportEnabled counts what was turned on after a search that found it, and what of it was not called after. What was
--- turned on later than settle_time may yet be.
+-- turned on later than settle_time may yet be. OFFSET 0 keeps the planner from reading the logs of all chats.
 -- name: ReportEnabled :many
 SELECT routing_mode, count(*) AS enabled, count(*) FILTER (WHERE NOT used) AS unused
 FROM (
     SELECT DISTINCT ON (l.chat_id, l.sequence_number) s.routing_mode, EXISTS (
         SELECT 1 FROM call_outcomes o WHERE o.chat_id = l.chat_id AND o.tool_id = l.tool_id
             AND o.report_time >= l.create_time AND o.report_time < l.create_time + interval '1 hour') AS used
-    FROM searches s JOIN chat_tool_log l ON l.chat_id = s.chat_id AND l.action = 'ENABLE' AND l.tool_id = ANY (s.found_tool_ids)
-        AND l.create_time >= s.create_time AND l.create_time < s.create_time + interval '1 hour'
-    WHERE s.kind = 'SEARCH' AND s.create_time >= @start_time AND s.create_time < @end_time AND l.create_time < @settle_time
+    FROM searches s CROSS JOIN LATERAL (
+        SELECT t.chat_id, t.sequence_number, t.tool_id, t.create_time FROM chat_tool_log t
+        WHERE t.chat_id = s.chat_id AND t.action = 'ENABLE' AND t.tool_id = ANY (s.found_tool_ids)
+            AND t.create_time >= s.create_time AND t.create_time < s.create_time + interval '1 hour' AND t.create_time < @settle_time
+        OFFSET 0) l
+    WHERE s.kind = 'SEARCH' AND s.create_time >= @start_time AND s.create_time < @end_time
     ORDER BY l.chat_id, l.sequence_number, s.create_time DESC, s.search_id DESC) enabled
 GROUP BY routing_mode;
 
