@@ -69,7 +69,7 @@ func (p *poisoned) first(groups ...id.Group) float64 {
 }
 
 func TestOneUserMovesOthersWithinTheStatedBound(t *testing.T) {
-	const worlds = 120
+	const worlds = 50
 	least := func(poisoners []string, groups ...id.Group) (worst float64, moved int) {
 		worst = 1
 		for seed := range uint64(worlds) {
