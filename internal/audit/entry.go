@@ -25,6 +25,8 @@ const (
 	ActionRevoke Action = "REVOKE"
 	ActionRefuse Action = "REFUSE"
 	ActionReset  Action = "RESET"
+	ActionRotate Action = "ROTATE"
+	ActionErase  Action = "ERASE"
 )
 
 // Entry is one entry of the log. What needs no sequence number and no time is not written yet.

@@ -59,6 +59,8 @@ const (
 	ReasonUnauthenticated     Reason = "UNAUTHENTICATED"
 	ReasonRoleNotAllowed      Reason = "ROLE_NOT_ALLOWED"
 	ReasonAnotherUser         Reason = "ANOTHER_USER"
+	ReasonAPIKeyEnded         Reason = "API_KEY_ENDED"
+	ReasonIssuerUnavailable   Reason = "ISSUER_UNAVAILABLE"
 )
 
 // Violation is one field at fault and the rule that it breaks.
@@ -106,6 +108,9 @@ func (f *Fault) Unwrap() error { return f.Cause }
 
 // As returns the fault in an error's chain.
 func As(err error) (*Fault, bool) {
+	if err == nil {
+		return nil, false // without an allocation
+	}
 	var f *Fault
 	ok := errors.As(err, &f)
 	return f, ok

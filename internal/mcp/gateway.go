@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"google.golang.org/grpc/metadata"
 
 	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
 	"github.com/toolgrant/toolgrant/internal/catalog"
@@ -76,6 +78,27 @@ type Conversation struct {
 	Provider   string // the model's; empty: not told
 	// ModelCapabilities are what the model can do.
 	ModelCapabilities string // separated by commas
+	// authorization and certificate are what the client proved who it is by, as it was passed.
+	authorization, certificate string
+}
+
+// Headers of requests that tell who asks, and the keys under which they are passed on. The certificate is set by who
+// checked it, and is base64.
+const (
+	headerAuthorization = "Authorization"
+	headerCertificate   = "Toolgrant-Client-Certificate"
+	certificateKey      = "toolgrant-client-certificate-bin"
+)
+
+// outgoing returns a context for calls on behalf of the client.
+func (c *Conversation) outgoing(ctx context.Context) context.Context {
+	if c.authorization != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", c.authorization)
+	}
+	if der, err := base64.StdEncoding.DecodeString(c.certificate); err == nil && len(der) > 0 {
+		ctx = metadata.AppendToOutgoingContext(ctx, certificateKey, string(der))
+	}
+	return ctx
 }
 
 // Headers of requests that say who asks, and in which chat.
@@ -91,7 +114,7 @@ const (
 // conversationOf reads a request's headers.
 func conversationOf(h http.Header) (Conversation, error) {
 	c := Conversation{User: h.Get(headerUser), Chat: h.Get(headerChat), Device: h.Get(headerDevice), Provider: h.Get(headerProvider),
-		ModelCapabilities: h.Get(headerCapabilities)}
+		ModelCapabilities: h.Get(headerCapabilities), authorization: h.Get(headerAuthorization), certificate: h.Get(headerCertificate)}
 	var faults []error
 	for name, value := range map[string]string{headerUser: c.User, headerChat: c.Chat} {
 		if !id.Valid(value) {
@@ -181,7 +204,7 @@ func (g *Gateway) server(who Conversation) *mcp.Server {
 				_ = r.Session.Wait()
 				cancel()
 			}()
-			go c.watch(ctx)
+			go c.watch(c.outgoing(ctx))
 		},
 	})
 	c.server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
@@ -201,6 +224,7 @@ func (g *Gateway) server(who Conversation) *mcp.Server {
 				now = &conversation{Gateway: g, Conversation: asks, server: c.server}
 				now.revision.Store(c.revision.Load())
 			}
+			ctx = now.outgoing(ctx)
 			switch params := r.GetParams().(type) {
 			case *mcp.ListToolsParams:
 				cursor := ""

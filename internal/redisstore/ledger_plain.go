@@ -1,8 +1,10 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -111,17 +113,23 @@ func (t *taker) wait(one *taking) error {
 	if err := t.batches.add(one); err != nil {
 		return err
 	}
-	timer := time.NewTimer(t.ledger.timeout)
-	defer timer.Stop()
+	// Who gives up sooner is not waited for with a channel of his own: that takes more than what he would be spared.
+	timer := timers.Get().(*time.Timer)
+	timer.Reset(time.Until(one.expire))
+	defer func() {
+		timer.Stop()
+		timers.Put(timer)
+	}()
 	select {
 	case <-one.done:
 		return one.err
-	case <-one.ctx.Done():
-		return one.ctx.Err()
 	case <-timer.C:
-		return context.DeadlineExceeded
+		return cmp.Or(one.ctx.Err(), context.DeadlineExceeded)
 	}
 }
+
+// timers are kept: a new one for each operation is garbage.
+var timers = sync.Pool{New: func() any { return time.NewTimer(time.Hour) }}
 
 // run runs the script for those who still wait.
 func (t *taker) run(ctx context.Context, batch []*taking) {
@@ -197,7 +205,11 @@ func (l *Ledger) taking(ctx context.Context, o *quota.Operation, leases int) *ta
 	if leases > 0 {
 		c.keys = append(c.keys, l.index(o.ID))
 	}
-	one := &taking{ctx: ctx, expire: now.Add(l.timeout), call: c, own: make([]any, 0, 8), windows: make([]windowUnits, len(o.Rules)), done: make(chan struct{})}
+	expire := now.Add(l.timeout)
+	if own, ok := ctx.Deadline(); ok && own.Before(expire) {
+		expire = own
+	}
+	one := &taking{ctx: ctx, expire: expire, call: c, own: make([]any, 0, 8), windows: make([]windowUnits, len(o.Rules)), done: make(chan struct{})}
 	for i := range o.Rules {
 		r := &o.Rules[i]
 		kind, shape := shapeOf(&r.Rule)
