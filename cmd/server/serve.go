@@ -26,6 +26,7 @@ import (
 	"github.com/toolgrant/toolgrant/internal/postgres"
 	"github.com/toolgrant/toolgrant/internal/quota"
 	"github.com/toolgrant/toolgrant/internal/replica"
+	"github.com/toolgrant/toolgrant/internal/routing"
 	"github.com/toolgrant/toolgrant/internal/telemetry"
 )
 
@@ -112,11 +113,12 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 			err = errors.Join(err, fmt.Errorf("the last searches could not be written: %w", lost))
 		}
 	}()
-	finding := grpcserver.DiscoveryOptions{Log: searches, Shelf: finder.NewShelf(weights, func() finder.Learned { return follower.Learned() }),
+	finding := grpcserver.DiscoveryOptions{Log: searches, Shadow: routing.NewShadow(log), Shelf: finder.NewShelf(weights, func() finder.Learned { return follower.Learned() }),
 		Settings: finder.Settings{JITThreshold: c.JITThreshold, TopKSystem: c.TopKSystem, TopKUser: c.TopKUser, FastPathThreshold: c.FastPathThreshold}}
 	if _, err := finding.Shelf.Of(ctx, memory.World(), ""); err != nil { // the first index takes longest
 		return err
 	}
+	reporter := learning.NewReporter(store, log)
 	trust, err := newTrust(c, memory, store, log)
 	if err != nil {
 		return err
@@ -147,6 +149,9 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	metrics.WatchQuotas(gate.Stats)
 	metrics.WatchHealth(board.Stats)
 	metrics.WatchHistory(history.Stats)
+	metrics.WatchSearches(searches.Stats)
+	metrics.WatchShadow(finding.Shadow.Stats)
+	metrics.WatchReports(reporter.Latest)
 	others.watched(metrics)
 	limits.watched(metrics)
 
@@ -206,6 +211,10 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	}
 	group.Go(func() error {
 		follower.Run(ctx)
+		return nil
+	})
+	group.Go(func() error {
+		reporter.Run(ctx)
 		return nil
 	})
 	group.Go(func() error {

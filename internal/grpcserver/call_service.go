@@ -16,6 +16,7 @@ import (
 	"github.com/toolgrant/toolgrant/internal/id"
 	"github.com/toolgrant/toolgrant/internal/quota"
 	"github.com/toolgrant/toolgrant/internal/replica"
+	"github.com/toolgrant/toolgrant/internal/routing"
 	"github.com/toolgrant/toolgrant/internal/span"
 )
 
@@ -116,6 +117,8 @@ type deciding struct {
 	facts  replica.Facts
 	index  *callIndex
 	rests  call.Facts
+	turn   int32        // the chat's
+	mode   routing.Mode // the user's
 	answer call.Answer
 	failed error // why the approvals are not known
 
@@ -142,6 +145,7 @@ func (c *deciding) gather(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	c.turn, c.mode = asked.Turn, modeOf(c.facts.World, &asked)
 	c.index = c.conversations.compiled(c.facts.World)
 	well := c.Health.Health(c.question.Call)
 	c.rests = call.Facts{Index: c.index.index, Answer: c.conversations.of(&c.facts, &asked, c.request.GetChatId()), User: user, Now: asked.Now,

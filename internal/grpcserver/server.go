@@ -25,9 +25,11 @@ import (
 	"github.com/toolgrant/toolgrant/internal/finder"
 	"github.com/toolgrant/toolgrant/internal/health"
 	"github.com/toolgrant/toolgrant/internal/id"
+	"github.com/toolgrant/toolgrant/internal/learning"
 	"github.com/toolgrant/toolgrant/internal/quota"
 	"github.com/toolgrant/toolgrant/internal/replica"
 	"github.com/toolgrant/toolgrant/internal/revision"
+	"github.com/toolgrant/toolgrant/internal/routing"
 )
 
 // maxMessageBytes bounds messages, unless Options say otherwise: the largest manifest.
@@ -75,6 +77,8 @@ type Store interface {
 	ApprovalStore
 	APIKeyStore
 	CallStore
+	RoutingStore
+	learning.ReportSource
 	erasure.Store
 }
 
@@ -171,6 +175,9 @@ func New(o Options) *grpc.Server {
 	}
 	if o.Discovery.Settings == (finder.Settings{}) {
 		o.Discovery.Settings = finder.DefaultSettings()
+	}
+	if o.Discovery.Shadow == nil {
+		o.Discovery.Shadow = routing.NewShadow(o.Logger)
 	}
 	conversations := newConversations(o.Calls.CacheBytes)
 	finds := &discoverer{DiscoveryOptions: o.Discovery, conversations: conversations, deployment: o.Calls.Deployment, board: o.Health}

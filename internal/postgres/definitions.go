@@ -28,6 +28,7 @@ func (s *Store) readDefinitions(ctx context.Context, tx db.DBTX, c *compiledCata
 		refresh(ctx, tx, since, "group", &d.Groups, s.groups, func(g availability.Group) string { return string(g.ID) }),
 		refresh(ctx, tx, since, "avatar", &d.Avatars, s.avatars, func(a enable.Avatar) string { return string(a.ID) }),
 		refresh(ctx, tx, since, "default_avatar", &d.DefaultAvatars, s.defaultAvatars, admin.DefaultAvatarID),
+		s.refreshRouting(ctx, tx, since, &d.Routing),
 	)
 }
 

@@ -142,7 +142,7 @@ type AuditEntry struct {
 	// What was done.
 	Action AuditAction `protobuf:"varint,4,opt,name=action,proto3,enum=toolgrant.v1.AuditAction" json:"action,omitempty"`
 	// The kind of object: "tool_type", "tool", "mcp_server", "device_type", "group", "avatar", "default_avatar" or
-	// "user"; "approval", "call", "quota_override", "quota_usage" or "api_key". A device or a membership is a part of its user, and
+	// "user"; "approval", "call", "quota_override", "quota_usage", "api_key" or "routing_mode". A device or a membership is a part of its user, and
 	// a change of it an UPDATE of the user.
 	Kind string `protobuf:"bytes,5,opt,name=kind,proto3" json:"kind,omitempty"`
 	// The object's id; for a default Avatar "user_id,device_type_id" with * for any; for an override or the usage of a

@@ -429,7 +429,7 @@ type MatchFeatures struct {
 	HistoryShare float64 `protobuf:"fixed64,9,opt,name=history_share,json=historyShare,proto3" json:"history_share,omitempty"`
 	// The likeness of the tool's nearest past request.
 	Nearest float64 `protobuf:"fixed64,10,opt,name=nearest,proto3" json:"nearest,omitempty"`
-	// How many past requests of the tool are much like this one.
+	// How many past requests of the tool are much like this one: all users', or where those are more the user's own.
 	Similar int32 `protobuf:"varint,11,opt,name=similar,proto3" json:"similar,omitempty"`
 	// What all of the above come to, before what adjustment tells.
 	Ranking float64 `protobuf:"fixed64,12,opt,name=ranking,proto3" json:"ranking,omitempty"`

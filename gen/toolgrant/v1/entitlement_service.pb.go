@@ -94,7 +94,7 @@ type ResolveToolsRequest struct {
 	// Default BASIC.
 	View ToolView `protobuf:"varint,6,opt,name=view,proto3,enum=toolgrant.v1.ToolView" json:"view,omitempty"`
 	// What the user wrote, to narrow a large effective set just in time: see ResolveToolsResponse.deferred. At most 64 KiB,
-	// of which the first 4,096 bytes are looked at. Empty: nothing is narrowed.
+	// of which the first 4,096 bytes are looked at. Empty, or while the user's routing mode is not V2: nothing is narrowed.
 	Query         string `protobuf:"bytes,7,opt,name=query,proto3" json:"query,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

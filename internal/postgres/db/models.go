@@ -89,15 +89,17 @@ type AvatarTool struct {
 
 // How calls of tools went; never changed, deleted when old.
 type CallOutcome struct {
-	CallID     string
-	ChatID     string
-	UserID     string
-	ToolID     string
-	Function   string
-	Outcome    string
-	LatencyMs  int64
-	Tokens     int64
-	ReportTime time.Time
+	CallID      string
+	ChatID      string
+	UserID      string
+	ToolID      string
+	Function    string
+	Outcome     string
+	LatencyMs   int64
+	Tokens      int64
+	ReportTime  time.Time
+	Turn        *int32
+	RoutingMode *string
 }
 
 type CatalogHead struct {
@@ -316,16 +318,26 @@ type QuotaResetsDone struct {
 	CreateTime time.Time
 }
 
-// What was searched for and found; never changed, deleted when old.
+// By which strategy requests in words are answered, by group of users.
+type RoutingMode struct {
+	GroupID *string
+	Mode    string
+}
+
+// What was searched for and found, and what was kept of large sets; never changed, deleted when old.
 type Search struct {
-	SearchID     int64
-	ChatID       string
-	UserID       string
-	GroupIds     []string
-	Features     []int64
-	Query        *string
-	FoundToolIds []string
-	CreateTime   time.Time
+	SearchID       int64
+	ChatID         string
+	UserID         string
+	GroupIds       []string
+	Features       []int64
+	Query          *string
+	FoundToolIds   []string
+	CreateTime     time.Time
+	Kind           string
+	RoutingMode    string
+	EffectiveCount *int32
+	KeptToolIds    []string
 }
 
 // Calls that went well and the searches that led to them; never changed, deleted when old.
