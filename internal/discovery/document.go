@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sync/atomic"
 )
 
 // document is a tool as the index has it. It never changes.
@@ -16,6 +17,8 @@ type document struct {
 	grams   []documentGram     // each once, by number
 	// gramLength is the length of the vector of n-grams.
 	gramLength float64
+	// words of its texts, made when they are first told of.
+	told atomic.Pointer[[fieldCount][]toldText]
 }
 
 type documentTerm struct {
@@ -46,7 +49,7 @@ func analyze(tool Tool, words, grams *vocabulary) *document {
 				if token.stop && f != fieldName {
 					continue
 				}
-				key := token.key()
+				key := token.key
 				if counted[key] == nil {
 					counted[key] = &counts{}
 				}
@@ -58,7 +61,7 @@ func analyze(tool Tool, words, grams *vocabulary) *document {
 					name = append(name, key)
 				}
 				if gramField[f] && len(gramCounts) < maxToolGrams {
-					eachGram(token, func(gram uint64) { gramCounts[gram]++ })
+					eachGram(token.term, func(gram uint64) { gramCounts[gram]++ })
 				}
 			}
 		}

@@ -41,6 +41,7 @@ type History struct {
 	byTool  [][]toolWord
 	byWord  [][]uint32 // requests that have the word
 	past    []pastRequest
+	inverse []float32 // by request: 1 over the length of its vector
 }
 
 // toolWord is what the requests of a tool have of a word.
@@ -166,6 +167,7 @@ func (h *History) weigh(kept []Request, weights *LearnedWeights) {
 			math.Pow(math.Log1p(float64(len(h.tools))/float64(tools)), weights.ToolRarity)
 		h.logIDF[word] = idf(len(h.tools), tools)
 	}
+	h.inverse = make([]float32, len(kept))
 	for i, r := range kept {
 		sum := 0.0
 		for _, word := range r.Features {
@@ -173,6 +175,7 @@ func (h *History) weigh(kept []Request, weights *LearnedWeights) {
 			sum += x * x
 		}
 		h.past[i].length = math.Sqrt(sum)
+		h.inverse[i] = float32(1 / h.past[i].length)
 	}
 }
 

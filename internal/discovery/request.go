@@ -26,7 +26,7 @@ func features(tokens []token) Features {
 	for _, t := range tokens {
 		// Single characters such as 的 are in most requests.
 		if !t.stop || !t.unigram {
-			keys = append(keys, t.key())
+			keys = append(keys, t.key)
 		}
 	}
 	slices.Sort(keys)

@@ -12,6 +12,8 @@ import (
 type Query struct {
 	// Text is the request. Its first 4,096 bytes and 160 words are looked at.
 	Text string
+	// Read is the text, if it was read already; then Text need not be given.
+	Read *Text
 	// Candidates are the tools that may be found; nil: all of the index. They must be of the ranker's index.
 	Candidates *Candidates
 	// Limit is how many are returned at most.
@@ -62,7 +64,10 @@ const strengthHalf = 1
 
 // Search finds the tools that a request needs. The same ranker gives the same answer.
 func (r *Ranker) Search(search Query) Result {
-	q := parse(search.Text)
+	q := search.Read
+	if q == nil {
+		q = Read(search.Text)
+	}
 	c := search.Candidates
 	if c == nil {
 		c = &Candidates{index: r.index}
@@ -70,7 +75,7 @@ func (r *Ranker) Search(search Query) Result {
 		// Slots of another index are other tools: better none than tools that nobody may see.
 		return Result{}
 	}
-	if search.Limit <= 0 || len(q.tokens) == 0 {
+	if search.Limit <= 0 || q.empty() {
 		return Result{}
 	}
 	s := r.scratch.Get().(*scratch)
@@ -98,8 +103,7 @@ func (r *Ranker) Search(search Query) Result {
 type scales struct{ words, sentence, grams, cold float64 }
 
 // Explain fills in the reasons of matches that this ranker found for a text.
-func (r *Ranker) Explain(text string, matches []Match) {
-	q := parse(text)
+func (r *Ranker) Explain(q *Text, matches ...*Match) {
 	for i := range matches {
 		if slot, ok := r.index.Slot(matches[i].Tool); ok {
 			matches[i].Reasons = reasons(q, r.index.documents[slot], &matches[i].Features)
@@ -130,7 +134,7 @@ func (r *Ranker) coldFeatures(slot uint32, m scales, s *scratch) MatchFeatures {
 	return MatchFeatures{
 		Words:        part(s.words[slot], m.words),
 		Sentence:     part(s.sentence[slot], m.sentence),
-		NameCoverage: s.name[slot],
+		NameCoverage: min(part(s.name[slot], r.nameIDF[slot]), 1),
 		Grams:        part(s.grams[slot], m.grams),
 	}
 }
@@ -150,8 +154,8 @@ func (r *Ranker) match(slot uint32, reachable float64, scale scales, s *scratch)
 	f.Coverage = part(s.words[slot], reachable)
 	rarest := idf(r.index.all(), 0) * (r.weights.Saturation + 1)
 	f.Strength = s.words[slot] / (s.words[slot] + strengthHalf*rarest)
-	f.History, f.HistoryShare = s.history[slot], s.share[slot]
-	f.Nearest, f.Similar = s.best[slot], int(s.voters[slot])
+	f.History, f.HistoryShare = at(s.history, slot), at(s.share, slot)
+	f.Nearest, f.Similar = at(s.best, slot), int(at(s.voters, slot))
 	f.Cold = part(r.mix(&f, scale), scale.cold)
 	return Match{Tool: r.index.documents[slot].tool.ID, Score: s.score[slot], Confidence: r.weights.Confidence.of(&f), Features: f}
 }
@@ -171,14 +175,18 @@ func (r *Ranker) top(c *Candidates, scores []float64, limit int) []uint32 {
 		}
 		return cmp.Compare(r.index.documents[a].tool.ID, r.index.documents[b].tool.ID)
 	}
+	least := 0.0
 	for i, score := range scores {
 		slot := uint32(i)
-		if score <= 0 || !c.has(uint(i)) || len(top) == limit && before(slot, top[limit-1]) > 0 {
+		if score <= 0 || score < least || !c.has(uint(i)) || len(top) == limit && before(slot, top[limit-1]) > 0 {
 			continue
 		}
 		at, _ := slices.BinarySearchFunc(top, slot, before)
 		top = slices.Insert(top, at, slot)
-		top = top[:min(len(top), limit)]
+		if len(top) >= limit {
+			top = top[:limit]
+			least = scores[top[limit-1]]
+		}
 	}
 	return top
 }
@@ -190,17 +198,6 @@ func highest(xs []float64) float64 {
 	most := 0.0
 	for _, x := range xs {
 		most = max(most, x)
-	}
-	return most
-}
-
-// highest is that of the candidates.
-func (r *Ranker) highest(c *Candidates, xs []float64) float64 {
-	most := 0.0
-	for slot, x := range xs {
-		if x > most && c.has(uint(slot)) {
-			most = x
-		}
 	}
 	return most
 }

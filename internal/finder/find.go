@@ -41,6 +41,8 @@ type Facts struct {
 type Request struct {
 	Text string
 	TopK int
+	// Read is the text, if it was read already; then Text need not be given.
+	Read *discovery.Text
 	// Model is what is known of the model: capabilities and provider.
 	Model call.Request
 }
@@ -87,6 +89,10 @@ const maxRelated = 10
 
 // Find finds tools for a request.
 func (v *View) Find(f *Facts, s *Settings, r *Request) Result {
+	text := r.Read
+	if text == nil {
+		text = discovery.Read(r.Text)
+	}
 	candidates := v.candidates(f)
 	candidates.InPlaceDifference(f.Unready(&r.Model))
 	result := Result{Candidates: int(candidates.Count())}
@@ -95,12 +101,12 @@ func (v *View) Find(f *Facts, s *Settings, r *Request) Result {
 	if result.All {
 		wanted = result.Candidates
 	}
-	result.Matches = v.rank(f, candidates, r.Text, wanted)
+	result.Matches = v.rank(f, candidates, text, wanted)
 	result.Fits = slices.ContainsFunc(result.Matches, v.fits)
 	if !result.Fits && !result.All { // of all candidates the order still helps
 		result.Matches = nil
 	}
-	result.FastPath = fastPath(f, s, result.Matches, r.Text)
+	result.FastPath = fastPath(f, s, result.Matches, text)
 	for _, m := range result.Matches {
 		result.Found = append(result.Found, m.Tool)
 	}
@@ -147,7 +153,7 @@ func (v *View) before(a *effective.Answer, n, other uint) bool {
 }
 
 // rank finds the best candidates, private and shared ones together.
-func (v *View) rank(f *Facts, candidates *catalog.Set, text string, wanted int) []Match {
+func (v *View) rank(f *Facts, candidates *catalog.Set, text *discovery.Text, wanted int) []Match {
 	// What comes after the first few may come before them for its lower risk or cost.
 	limit := wanted + wanted/2 + 5
 	matches := v.search(f, v.shelf, v.sharedCandidates(candidates), text, limit)
@@ -163,9 +169,7 @@ func (v *View) rank(f *Facts, candidates *catalog.Set, text string, wanted int) 
 		if matches[i].Own {
 			ranker = v.own
 		}
-		one := []discovery.Match{matches[i].Match}
-		ranker.Explain(text, one)
-		matches[i].Match = one[0]
+		ranker.Explain(text, &matches[i].Match)
 	}
 	return matches
 }
@@ -190,8 +194,8 @@ func (v *View) ownCandidates(candidates *catalog.Set) *discovery.Candidates {
 
 // search finds the best of one index. Scores of one index are shares of its best tool's, which is not comparable with
 // those of another; confidence is. So each is multiplied with the highest confidence in the index.
-func (v *View) search(f *Facts, ranker *discovery.Ranker, candidates *discovery.Candidates, text string, limit int) []Match {
-	found := ranker.Search(discovery.Query{Text: text, Candidates: candidates, Limit: limit})
+func (v *View) search(f *Facts, ranker *discovery.Ranker, candidates *discovery.Candidates, text *discovery.Text, limit int) []Match {
+	found := ranker.Search(discovery.Query{Read: text, Candidates: candidates, Limit: limit})
 	matches := make([]Match, len(found.Matches))
 	most := 0.0
 	for _, m := range found.Matches {
@@ -279,19 +283,15 @@ func related(f *Facts, candidates *catalog.Set, matches []Match) []Related {
 }
 
 // fastPath is the best match that may be called at once.
-func fastPath(f *Facts, s *Settings, matches []Match, text string) *FastPath {
-	var features discovery.Features
+func fastPath(f *Facts, s *Settings, matches []Match, text *discovery.Text) *FastPath {
 	for _, m := range matches {
 		t := f.World.Catalog.Tool(m.Number)
 		if len(t.Capability.DeterministicFor) == 0 || m.Confidence < s.FastPathThreshold || m.Unhealthy ||
 			!f.Answer.Effective.Test(m.Number) || t.Risk != catalog.RiskLow || !f.Index.Harmless(m.Number) {
 			continue
 		}
-		if features == nil {
-			features = discovery.FeaturesOf(text)
-		}
 		for _, task := range t.Capability.DeterministicFor {
-			if features.Has(discovery.FeaturesOf(task)) {
+			if text.Features().Has(discovery.FeaturesOf(task)) {
 				return &FastPath{m.Number, task}
 			}
 		}

@@ -97,7 +97,8 @@ func (s *discoveryServer) ask(ctx context.Context, r conversation, turn *int32) 
 
 // SearchTools implements the RPC.
 func (s *discoveryServer) SearchTools(ctx context.Context, r *toolgrantv1.SearchToolsRequest) (*toolgrantv1.SearchToolsResponse, error) {
-	request := finder.Request{Text: r.GetQuery(), TopK: cmp.Or(int(r.GetTopK()), defaultTopK),
+	text := discovery.Read(r.GetQuery())
+	request := finder.Request{Read: text, TopK: cmp.Or(int(r.GetTopK()), defaultTopK),
 		Model: call.Request{ModelCapabilities: r.GetModelCapabilities(), ProviderCapabilities: r.GetProviderCapabilities(), Provider: r.GetProvider()}}
 	for {
 		facts, asked, view, err := s.ask(ctx, r, r.Turn)
@@ -114,7 +115,7 @@ func (s *discoveryServer) SearchTools(ctx context.Context, r *toolgrantv1.Search
 			continue
 		}
 		if s.Log != nil {
-			s.Log.Record(learning.Search{Chat: id.Chat(r.GetChatId()), User: asked.User.ID, Groups: activeGroups(&asked.Question), Found: result.Found, Time: asked.Now}, request.Text)
+			s.Log.Record(learning.Search{Chat: id.Chat(r.GetChatId()), User: asked.User.ID, Groups: activeGroups(&asked.Question), Features: text.Features(), Found: result.Found, Time: asked.Now}, r.GetQuery())
 		}
 		response := searchToProto(facts.World, &result, r.GetExplain())
 		response.Revision, response.Stale = facts.Token, facts.Stale

@@ -53,9 +53,8 @@ func NewLog(store LogStore, keepQueries bool, log *slog.Logger) *Log {
 	return l
 }
 
-// Record adds a search for a text.
+// Record adds a search for a text, whose features are given. The text is kept only if queries are.
 func (l *Log) Record(s Search, text string) {
-	s.Features = discovery.FeaturesOf(text)
 	if l.keep {
 		s.Query = text
 	}
