@@ -58,7 +58,7 @@ func (r *Ranker) learned(l *level, q *Text, c *Candidates, s *scratch) (gate flo
 	for _, slot := range l.slots {
 		if slot >= 0 && c.has(uint(slot)) {
 			sums := &s.past[slot]
-			most = pastSums{max(most.log, sums.log), max(most.centroid, sums.centroid), max(most.nearest, sums.nearest)}
+			most.raise(sums)
 		}
 	}
 	if len(s.share) == 0 {
@@ -113,15 +113,14 @@ type neighbour struct {
 func (r *Ranker) vote(l *level, c *Candidates, s *scratch) float64 {
 	w := &r.weights.Learned
 	neighbours := s.neighbours[:0]
-	least := leastLikeness
+	least := float32(leastLikeness) // which nearly none of all past requests reach: the test should be cheap
+	inverse := l.inverse[:len(s.likeness)]
 	for i, sum := range s.likeness {
-		if sum == 0 {
+		like := sum * inverse[i]
+		if like < least || len(neighbours) == w.Neighbours && like == least || !l.canBeFound(uint32(i), c) {
 			continue
 		}
-		likeness := float64(sum * l.inverse[i])
-		if likeness < least || len(neighbours) == w.Neighbours && likeness == least || !l.canBeFound(uint32(i), c) {
-			continue
-		}
+		likeness := float64(like)
 		at, _ := slices.BinarySearchFunc(neighbours, likeness, func(n neighbour, likeness float64) int {
 			if n.likeness >= likeness { // equals keep their order
 				return -1
@@ -131,7 +130,7 @@ func (r *Ranker) vote(l *level, c *Candidates, s *scratch) float64 {
 		neighbours = slices.Insert(neighbours, at, neighbour{uint32(i), likeness})
 		if len(neighbours) >= w.Neighbours {
 			neighbours = neighbours[:w.Neighbours]
-			least = neighbours[w.Neighbours-1].likeness
+			least = float32(neighbours[w.Neighbours-1].likeness)
 		}
 	}
 	s.neighbours = neighbours

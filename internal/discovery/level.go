@@ -15,9 +15,13 @@ type level struct {
 	share   float64
 	slots   []int32   // by number of a tool; -1: the index does not have it
 	backOff []float64 // by number of a tool: how much of its history counts
+	// only is, by past request, the slot of its one tool; -1: the index does not have it, severalTools: it needed several.
+	only []int32
 	// impacts is, by word, what it is worth to the tools of the index; made when it is first searched for.
 	impacts []atomic.Pointer[[]pastImpact]
 }
+
+const severalTools = -2
 
 // pastImpact is what a word is worth to a tool whose past requests have it.
 type pastImpact struct {
@@ -35,6 +39,14 @@ func (r *Ranker) level(one Level) level {
 			l.slots[i] = int32(slot)
 		}
 		l.backOff[i] = h.weight[i] / (h.weight[i] + r.weights.Learned.BackOff)
+	}
+	l.only = make([]int32, len(h.past))
+	for i := range h.past {
+		if tools := h.past[i].tools; len(tools) == 1 {
+			l.only[i] = l.slots[tools[0].tool]
+		} else {
+			l.only[i] = severalTools
+		}
 	}
 	return l
 }
@@ -58,6 +70,9 @@ func (l *level) impactsOf(word uint32, w *LearnedWeights) []pastImpact {
 
 // canBeFound tells whether any tool of a past request may be.
 func (l *level) canBeFound(request uint32, c *Candidates) bool {
+	if slot := l.only[request]; slot != severalTools {
+		return slot >= 0 && c.has(uint(slot))
+	}
 	for _, t := range l.past[request].tools {
 		if slot := l.slots[t.tool]; slot >= 0 && c.has(uint(slot)) {
 			return true

@@ -73,11 +73,11 @@ func (r *Ranker) sentences(q *Text, s *scratch) {
 			i += count
 		}
 		for slot, sum := range s.part {
-			if sum > 0 {
-				s.sentence[slot] = max(s.sentence[slot], sum)
-				s.part[slot] = 0
+			if sum > s.sentence[slot] {
+				s.sentence[slot] = sum
 			}
 		}
+		clear(s.part)
 	}
 }
 

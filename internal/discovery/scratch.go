@@ -17,6 +17,19 @@ type scratch struct {
 // pastSums are what past requests of a tool say.
 type pastSums struct{ log, centroid, nearest float64 }
 
+// raise makes each at least as high as another's.
+func (p *pastSums) raise(other *pastSums) {
+	if other.log > p.log {
+		p.log = other.log
+	}
+	if other.centroid > p.centroid {
+		p.centroid = other.centroid
+	}
+	if other.nearest > p.nearest {
+		p.nearest = other.nearest
+	}
+}
+
 // reset makes room for so many slots, all zero.
 func (s *scratch) reset(slots int) {
 	for _, one := range []*[]float64{&s.words, &s.part, &s.sentence, &s.name, &s.grams, &s.score} {

@@ -99,9 +99,6 @@ func (r *Ranker) Search(search Query) Result {
 	return Result{Matches: matches, Steps: len(q.sentences), Fits: len(matches) > 0 && matches[0].Confidence >= r.weights.Confidence.Threshold}
 }
 
-// scales are the highest sums over all tools, by which those of a tool are divided.
-type scales struct{ words, sentence, grams, cold float64 }
-
 // Explain fills in the reasons of matches that this ranker found for a text.
 func (r *Ranker) Explain(q *Text, matches ...*Match) {
 	for i := range matches {
@@ -111,52 +108,15 @@ func (r *Ranker) Explain(q *Text, matches ...*Match) {
 	}
 }
 
-// cold puts together what needs no history. Sums are divided by the highest of all tools, not of those that
-// may be found: what a user may not use does not change the order of what he may.
-func (r *Ranker) cold(s *scratch) scales {
-	m := scales{words: highest(s.words), sentence: highest(s.sentence), grams: highest(s.grams)}
-	for slot := range s.score {
-		if s.words[slot] > 0 || s.grams[slot] > 0 {
-			f := r.coldFeatures(uint32(slot), m, s)
-			s.score[slot] = r.mix(&f, m)
-		}
-	}
-	if m.cold = highest(s.score); m.cold > 0 {
-		for slot := range s.score {
-			s.score[slot] /= m.cold
-		}
-	}
-	return m
-}
-
-// coldFeatures are those that make the cold score.
-func (r *Ranker) coldFeatures(slot uint32, m scales, s *scratch) MatchFeatures {
-	return MatchFeatures{
-		Words:        part(s.words[slot], m.words),
-		Sentence:     part(s.sentence[slot], m.sentence),
-		NameCoverage: min(part(s.name[slot], r.nameIDF[slot]), 1),
-		Grams:        part(s.grams[slot], m.grams),
-	}
-}
-
-// mix is what these features come to.
-func (r *Ranker) mix(f *MatchFeatures, m scales) float64 {
-	words := f.Words
-	if m.sentence > 0 {
-		words = (words + r.weights.Sentences*f.Sentence) / (1 + r.weights.Sentences)
-	}
-	return words*(1+r.weights.NameCoverage*f.NameCoverage) + r.weights.Grams*f.Grams
-}
-
 // match tells of a tool what its score is made of.
 func (r *Ranker) match(slot uint32, reachable float64, scale scales, s *scratch) Match {
-	f := r.coldFeatures(slot, scale, s)
+	f := r.coldFeatures(slot, &scale, s)
 	f.Coverage = part(s.words[slot], reachable)
 	rarest := idf(r.index.all(), 0) * (r.weights.Saturation + 1)
 	f.Strength = s.words[slot] / (s.words[slot] + strengthHalf*rarest)
 	f.History, f.HistoryShare = at(s.history, slot), at(s.share, slot)
 	f.Nearest, f.Similar = at(s.best, slot), int(at(s.voters, slot))
-	f.Cold = part(r.mix(&f, scale), scale.cold)
+	f.Cold = part(r.mix(&f, &scale), scale.cold)
 	return Match{Tool: r.index.documents[slot].tool.ID, Score: s.score[slot], Confidence: r.weights.Confidence.of(&f), Features: f}
 }
 
@@ -193,11 +153,3 @@ func (r *Ranker) top(c *Candidates, scores []float64, limit int) []uint32 {
 
 // has tells whether a slot may be found.
 func (c *Candidates) has(slot uint) bool { return c.slots == nil || c.slots.Test(slot) }
-
-func highest(xs []float64) float64 {
-	most := 0.0
-	for _, x := range xs {
-		most = max(most, x)
-	}
-	return most
-}
