@@ -1,14 +1,17 @@
 package discovery
 
 // scales are the highest sums over all tools, by which those of a tool are divided.
-type scales struct{ words, sentence, grams, cold float64 }
+type scales struct{ words, sentence, grams, meaning, cold float64 }
 
 // cold puts together what needs no history. Sums are divided by the highest of all tools, not of those that
 // may be found: what a user may not use does not change the order of what he may.
 func (r *Ranker) cold(s *scratch) scales {
-	m := scales{words: highest(s.words), sentence: highest(s.sentence), grams: highest(s.grams)}
+	m := scales{words: highest(s.words), sentence: highest(s.sentence), grams: highest(s.grams), meaning: highest(s.meaning)}
+	if m.meaning < farMeaning {
+		m.meaning = 0 // nothing stands out
+	}
 	for slot := range s.score {
-		if s.words[slot] > 0 || s.grams[slot] > 0 {
+		if s.words[slot] > 0 || s.grams[slot] > 0 || m.meaning > 0 && s.meaning[slot] >= farMeaning {
 			f := r.coldFeatures(uint32(slot), &m, s)
 			if s.score[slot] = r.mix(&f, &m); s.score[slot] > m.cold {
 				m.cold = s.score[slot]
@@ -32,6 +35,9 @@ func (r *Ranker) coldFeatures(slot uint32, m *scales, s *scratch) (f MatchFeatur
 	if s.name[slot] > 0 {
 		f.NameCoverage = min(part(s.name[slot], r.nameIDF[slot]), 1)
 	}
+	if m.meaning > 0 {
+		f.Meaning = s.meaningShare(slot, m.meaning, f.Words)
+	}
 	return f
 }
 
@@ -41,7 +47,7 @@ func (r *Ranker) mix(f *MatchFeatures, m *scales) float64 {
 	if m.sentence > 0 {
 		words = (words + r.weights.Sentences*f.Sentence) / (1 + r.weights.Sentences)
 	}
-	return words*(1+r.weights.NameCoverage*f.NameCoverage) + r.weights.Grams*f.Grams
+	return words*(1+r.weights.NameCoverage*f.NameCoverage) + r.weights.Grams*f.Grams + r.weights.Meaning*f.Meaning
 }
 
 func highest(xs []float64) float64 {

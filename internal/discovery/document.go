@@ -34,6 +34,9 @@ type documentGram struct {
 	weight float32 // 1 + ln of how often it occurs
 }
 
+// literalField tells the fields in which a number may be a name. Elsewhere it is a year, or an example.
+var literalField = [fieldCount]bool{fieldName: true, fieldAlias: true, fieldKeyword: true, fieldGroup: true}
+
 // analyze makes a document of a tool.
 func analyze(tool Tool, words, grams *vocabulary) *document {
 	d := &document{tool: tool}
@@ -46,7 +49,7 @@ func analyze(tool Tool, words, grams *vocabulary) *document {
 			for _, token := range tokenize(text, left) {
 				left--
 				// A name is short, and all of it counts: "get" tells it from "set".
-				if token.stop && f != fieldName {
+				if token.stop && f != fieldName || token.literal && !literalField[f] {
 					continue
 				}
 				key := token.key
@@ -60,7 +63,7 @@ func analyze(tool Tool, words, grams *vocabulary) *document {
 				if f == fieldName {
 					name = append(name, key)
 				}
-				if gramField[f] && len(gramCounts) < maxToolGrams {
+				if gramField[f] && !token.literal && len(gramCounts) < maxToolGrams {
 					eachGram(token.term, func(gram uint64) { gramCounts[gram]++ })
 				}
 			}

@@ -41,6 +41,7 @@ type History struct {
 	byTool  [][]toolWord
 	byWord  [][]uint32 // requests that have the word
 	past    []pastRequest
+	trust   trust
 	inverse []float32 // by request: 1 over the length of its vector
 }
 
@@ -61,13 +62,14 @@ type toolShare struct {
 	weight float64
 }
 
-// NewHistory makes a history of requests. Of weights, ToolRarity counts.
+// NewHistory makes a history of requests. Of weights, those count that say what a word is worth and how neighbours vote.
 func NewHistory(requests []Request, weights *LearnedWeights, limits HistoryLimits) *History {
 	h := &History{words: map[uint64]uint32{}}
 	kept := keep(requests, limits)
 	h.number(kept)
 	h.weigh(kept, weights)
 	h.fold(kept)
+	h.measure(kept, weights)
 	return h
 }
 

@@ -13,6 +13,9 @@ const maxPastPostings = 60_000
 // leastLikeness is that of a neighbour at least.
 const leastLikeness = 0.05
 
+// similar is the likeness of past requests that people are told of.
+const similar = 0.37
+
 type searchedWord struct {
 	word     uint32
 	idf      float64
@@ -48,10 +51,9 @@ func (r *Ranker) learned(l *level, q *Text, c *Candidates, s *scratch) (gate flo
 	if len(s.best) == 0 { // of several levels, the nearest counts
 		s.best, s.voters = zeros(s.best, len(s.score)), zeros(s.voters, len(s.score))
 	}
-	nearest := r.vote(l, c, s)
-	gate = min(1, max(0, (nearest-w.GateFrom)/(w.GateTo-w.GateFrom)))
+	near := r.vote(l, c, s)
 	all := w.Log + w.Centroid + w.Nearest
-	if gate == 0 || all == 0 {
+	if near == 0 || all == 0 {
 		return 0
 	}
 	var most pastSums
@@ -60,6 +62,10 @@ func (r *Ranker) learned(l *level, q *Text, c *Candidates, s *scratch) (gate flo
 			sums := &s.past[slot]
 			most.raise(sums)
 		}
+	}
+	gate = min(1, max(0, (l.trust.in(strength(near, most.nearest/s.votes, w))-w.GateFrom)/(w.GateTo-w.GateFrom)))
+	if gate == 0 {
+		return 0
 	}
 	if len(s.share) == 0 {
 		s.share = zeros(s.share, len(s.score))
@@ -103,55 +109,31 @@ func (l *level) searched(features Features, s *scratch) (words []searchedWord, l
 	return words, math.Sqrt(length)
 }
 
-type neighbour struct {
-	request  uint32
-	likeness float64
-}
-
 // vote lets the nearest past requests vote for their tools, and returns the likeness of the nearest. Those
 // whose tools cannot be found have no vote.
 func (r *Ranker) vote(l *level, c *Candidates, s *scratch) float64 {
 	w := &r.weights.Learned
-	neighbours := s.neighbours[:0]
-	least := float32(leastLikeness) // which nearly none of all past requests reach: the test should be cheap
-	inverse := l.inverse[:len(s.likeness)]
-	for i, sum := range s.likeness {
-		like := sum * inverse[i]
-		if like < least || len(neighbours) == w.Neighbours && like == least || !l.canBeFound(uint32(i), c) {
-			continue
-		}
-		likeness := float64(like)
-		at, _ := slices.BinarySearchFunc(neighbours, likeness, func(n neighbour, likeness float64) int {
-			if n.likeness >= likeness { // equals keep their order
-				return -1
-			}
-			return 1
-		})
-		neighbours = slices.Insert(neighbours, at, neighbour{uint32(i), likeness})
-		if len(neighbours) >= w.Neighbours {
-			neighbours = neighbours[:w.Neighbours]
-			least = float32(neighbours[w.Neighbours-1].likeness)
-		}
-	}
-	s.neighbours = neighbours
-	for _, n := range neighbours {
+	s.neighbours = appendNearest(s.neighbours[:0], w.Neighbours, s.likeness, l.inverse, 1, func(request uint32) bool { return l.canBeFound(request, c) })
+	s.votes = 0
+	for _, n := range s.neighbours {
 		vote := math.Pow(n.likeness, w.Sharpness)
+		s.votes += vote
 		for _, t := range l.past[n.request].tools {
 			slot := l.slots[t.tool]
 			if slot < 0 {
 				continue
 			}
 			s.past[slot].nearest += t.weight * vote
-			if n.likeness >= w.GateTo {
+			if n.likeness >= similar {
 				s.voters[slot]++
 			}
 			s.best[slot] = max(s.best[slot], n.likeness)
 		}
 	}
-	if len(neighbours) == 0 {
+	if len(s.neighbours) == 0 {
 		return 0
 	}
-	return neighbours[0].likeness
+	return s.neighbours[0].likeness
 }
 
 func part(x, of float64) float64 {

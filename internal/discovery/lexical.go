@@ -22,8 +22,11 @@ func (r *Ranker) lexical(q *Text, s *scratch) (reachable float64) {
 	for i := range q.terms {
 		t := &terms[i]
 		t.idf = idf(r.index.all(), t.having)
-		if q.terms[i].number() {
+		switch {
+		case q.terms[i].number():
 			t.idf *= r.weights.Number
+		case q.terms[i].literal && t.having == 0:
+			t.idf = 0 // it is no name
 		}
 		t.weight = t.idf * r.repeated(q.terms[i].count)
 		reachable += t.weight * (r.weights.Saturation + 1)
@@ -34,10 +37,29 @@ func (r *Ranker) lexical(q *Text, s *scratch) (reachable float64) {
 			s.name[slot] += t.idf
 		}
 	}
+	r.synonyms(q, s)
 	if len(q.sentences) > 1 && r.weights.Sentences > 0 {
 		r.sentences(q, s)
 	}
 	return reachable
+}
+
+// synonyms adds what other words for those of the request are worth. They say less of a tool than its own words, and
+// nothing of how sure a match is.
+func (r *Ranker) synonyms(q *Text, s *scratch) {
+	if r.weights.Synonyms == 0 {
+		return
+	}
+	s.keys = s.keys[:0]
+	for i := range q.also {
+		s.keys = append(s.keys, q.also[i].key)
+	}
+	r.index.words.find(s.keys, func(i int, number uint32) {
+		weight := r.weights.Synonyms * idf(r.index.all(), r.index.havingWord(number)) * r.repeated(q.also[i].count)
+		for _, one := range r.impactsOf(number).tools {
+			s.words[one.slot] += weight * float64(one.worth)
+		}
+	})
 }
 
 // repeated is what a word counts that stands in a request so often.

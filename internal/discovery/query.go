@@ -9,9 +9,11 @@ import (
 // any number of searches may be asked with it.
 type Text struct {
 	terms     []queryTerm // different ones, in the order in which they come first
+	also      []queryTerm // their synonyms that are not among them
 	sentences [][]int     // of each sentence, its terms, each as often as it is there
 	features  Features
 	grams     []gramCount
+	vector    []float32 // of what it means; nil: not known
 }
 
 type queryTerm struct {
@@ -71,6 +73,14 @@ func Read(text string) *Text {
 		}
 	}
 	q.features = features(r.tokens)
+	for i := range q.terms {
+		for _, synonym := range synonyms[q.terms[i].key] {
+			if _, has := r.numbers[synonym.key]; !has {
+				r.numbers[synonym.key] = len(q.also)
+				q.also = append(q.also, queryTerm{synonym, q.terms[i].count})
+			}
+		}
+	}
 	clear(r.numbers)
 	q.countGrams(r.numbers)
 	clear(r.tokens) // they hold on to the text
@@ -90,6 +100,9 @@ func (q *Text) countGrams(numbers map[uint64]int) {
 		t := &q.terms[i]
 		if len(q.grams) >= maxRequestGrams {
 			break
+		}
+		if t.literal {
+			continue
 		}
 		eachGram(t.term, func(gram uint64) {
 			n, ok := numbers[gram]

@@ -23,6 +23,7 @@ type Ranker struct {
 	gramNorm []float64 // by slot, what its sum over n-grams is multiplied with
 	impacts  *impacts
 	levels   []level
+	vectors  [][]float32 // by slot; nil: there are none
 	scratch  *sync.Pool
 }
 

@@ -35,6 +35,7 @@ const (
 	ReasonParameter   ReasonKind = "PARAMETER"   // an argument that it takes
 	ReasonDescription ReasonKind = "DESCRIPTION" // its description, in any language
 	ReasonGroup       ReasonKind = "GROUP"       // its category or MCP server
+	ReasonMeaning     ReasonKind = "MEANING"     // a model says that it means the like
 	ReasonSpelling    ReasonKind = "SPELLING"    // parts of words
 )
 
@@ -51,6 +52,9 @@ func reasons(q *Text, d *document, f *MatchFeatures) []Reason {
 			all = append(all, Reason{Kind: ReasonPast, Count: f.Similar})
 		}
 		all = append(all, fieldReasons(q, d, one.kind, one.field, one.each, told)...)
+	}
+	if f.Outstanding >= nearMeaning || len(all) == 0 && f.Meaning > 0 {
+		all = append(all, Reason{Kind: ReasonMeaning})
 	}
 	if len(all) == 0 && f.Grams > 0 {
 		all = append(all, Reason{Kind: ReasonSpelling})
@@ -191,6 +195,8 @@ func (r *Reason) inWords() (english, chinese string) {
 		return "its description matches " + words, "描述匹配" + characters
 	case ReasonGroup:
 		return "its category or server matches " + words, "类别或服务器匹配" + characters
+	case ReasonMeaning:
+		return "it means something like it", "含义相近"
 	case ReasonSpelling:
 		return "parts of words are alike", "部分拼写相近"
 	}

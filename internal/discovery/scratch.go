@@ -6,12 +6,14 @@ type scratch struct {
 	backOff, share, history                   []float64 // by slot, of the last level
 	best                                      []float64 // by slot: likeness of its nearest neighbour
 	voters                                    []int32   // by slot: neighbours that vote for it
+	meaning                                   []float64 // by slot, in standard deviations; NaN: no vector; empty: not compared
 	past                                      []pastSums
 	likeness                                  []float32 // by past request
 	keys                                      []uint64
 	terms                                     []searchedTerm
 	searched                                  []searchedWord
 	neighbours                                []neighbour
+	votes                                     float64 // of all neighbours
 }
 
 // pastSums are what past requests of a tool say.

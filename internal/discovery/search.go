@@ -50,6 +50,8 @@ type MatchFeatures struct {
 	Sentence     float64 // of the best single sentence of the request, likewise
 	NameCoverage float64 // the share of the name that the request has, by weight
 	Grams        float64 // likeness of character n-grams, as a share of the best tool's
+	Meaning      float64 // likeness of meanings, if a model tells them, as a share of the best tool's
+	Outstanding  float64 // by how many standard deviations it is above that of all tools
 	Cold         float64 // what these come to, as a share of the best tool's: the score of a search without history
 	Coverage     float64 // the share of the request's words that the tool has, by weight
 	Strength     float64 // how much these weigh at all, in words as rare as can be: x/(x+1)
@@ -84,6 +86,7 @@ func (r *Ranker) Search(search Query) Result {
 
 	reachable := r.lexical(q, s)
 	r.likeGrams(q, s)
+	r.means(q, s)
 	scale := r.cold(s)
 	for i := range r.levels {
 		r.learned(&r.levels[i], q, c, s)
@@ -112,16 +115,21 @@ func (r *Ranker) Explain(q *Text, matches ...*Match) {
 func (r *Ranker) match(slot uint32, reachable float64, scale scales, s *scratch) Match {
 	f := r.coldFeatures(slot, &scale, s)
 	f.Coverage = part(s.words[slot], reachable)
-	rarest := idf(r.index.all(), 0) * (r.weights.Saturation + 1)
+	rarest := idf(r.index.all(), 1) * (r.weights.Saturation + 1)
 	f.Strength = s.words[slot] / (s.words[slot] + strengthHalf*rarest)
 	f.History, f.HistoryShare = at(s.history, slot), at(s.share, slot)
 	f.Nearest, f.Similar = at(s.best, slot), int(at(s.voters, slot))
+	if z := at(s.meaning, slot); z > 0 { // NaN is not
+		f.Outstanding = z
+	}
 	f.Cold = part(r.mix(&f, &scale), scale.cold)
-	return Match{Tool: r.index.documents[slot].tool.ID, Score: s.score[slot], Confidence: r.weights.Confidence.of(&f), Features: f}
+	return Match{Tool: r.index.documents[slot].tool.ID, Score: s.score[slot], Confidence: r.weights.Confidence.of(&f, r.index.all()), Features: f}
 }
 
-func (w *ConfidenceWeights) of(f *MatchFeatures) float64 {
-	x := w.Constant + w.Coverage*f.Coverage + w.Strength*f.Strength + w.Nearest*f.Nearest + w.Name*f.NameCoverage
+// of is how sure a match among so many tools is. The more there are, the more of them have words of any request, so that
+// the best of many has to be better than the best of few.
+func (w *ConfidenceWeights) of(f *MatchFeatures, tools int) float64 {
+	x := w.Constant + w.Size*math.Log(float64(max(tools, 1))) + w.Coverage*f.Coverage + w.Strength*f.Strength + w.Nearest*f.Nearest + w.History*f.History*f.HistoryShare + w.Name*f.NameCoverage + w.Meaning*max(0, f.Outstanding-nearMeaning)
 	return 1 / (1 + math.Exp(-x))
 }
 

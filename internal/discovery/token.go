@@ -15,8 +15,12 @@ import (
 // counts.
 const maxTokenRunes = 40
 
-// numberTerm stands for every number: which one it is says nothing of the tool.
+// numberTerm stands for every number: which one it is seldom says anything of the tool.
 const numberTerm = "#"
+
+// A number of so many digits may be a name (the 12306 of railways, a 365 of office suites), and counts as such if a tool
+// has it.
+const minLiteral, maxLiteral = 3, 8
 
 // token is a word of a text, or one or two characters of a language that writes without spaces.
 type token struct {
@@ -25,6 +29,7 @@ type token struct {
 	surface string // as it was written, but for compatibility forms
 	stop    bool   // says nothing of the subject
 	unigram bool   // one character of such a language
+	literal bool   // a number as it is written, besides that it is one
 }
 
 func (t *token) number() bool { return t.term == numberTerm }
@@ -39,7 +44,7 @@ var numberKey = xxhash.Sum64String(numberTerm)
 //   - English endings go (Snowball's English stemmer), so that "converting" finds "convert".
 //   - Runs of Han, kana and hangul give each character and each pair of neighbours. Pairs alone lose what is
 //     written with another second character; characters alone match nearly everything.
-//   - A number is a number, whichever. Single letters are left out.
+//   - A number is a number, whichever; one of three to eight digits is a word besides. Single letters are left out.
 func tokenize(text string, limit int) []token {
 	return appendTokens(nil, text, limit)
 }
@@ -56,7 +61,11 @@ func appendTokens(tokens []token, text string, limit int) []token {
 			text = text[length:]
 		case unicode.IsDigit(r):
 			length := prefix(text, unicode.IsDigit)
-			tokens = append(tokens, token{term: numberTerm, key: numberKey, surface: text[:length]})
+			number := text[:length]
+			tokens = append(tokens, token{term: numberTerm, key: numberKey, surface: number})
+			if length >= minLiteral && length <= maxLiteral && len(tokens) < limit {
+				tokens = append(tokens, token{term: number, key: xxhash.Sum64String(number), surface: number, literal: true})
+			}
 			text = text[length:]
 		case unicode.IsLetter(r):
 			length := wordLength(text)

@@ -45,6 +45,8 @@ type Request struct {
 	Read *discovery.Text
 	// Model is what is known of the model: capabilities and provider.
 	Model call.Request
+	// Reranking asks another model for the order; nil: none.
+	Reranking *Reranking
 }
 
 // Result is what was found.
@@ -65,8 +67,9 @@ type Result struct {
 type Match struct {
 	discovery.Match
 	Number     uint
-	Ranking    float64 // its score before Adjustment
-	Adjustment float64 // what risk, cost, health and semantic level leave of it
+	Ranking    float64  // its score before Adjustment
+	Adjustment float64  // what risk, cost, health and semantic level leave of it
+	Relevance  *float64 // what a re-ranker says, from 0 to 1; nil: it did not count
 	Own        bool
 	Enabled    bool
 	Unhealthy  bool
@@ -101,7 +104,14 @@ func (v *View) Find(f *Facts, s *Settings, r *Request) Result {
 	if result.All {
 		wanted = result.Candidates
 	}
-	result.Matches = v.rank(f, candidates, text, wanted)
+	if again := r.Reranking; again != nil && !result.All { // of all candidates there is nothing to choose
+		result.Matches = v.rank(f, candidates, text, max(wanted, again.Candidates))
+		v.rerank(result.Matches, again)
+		result.Matches = result.Matches[:min(len(result.Matches), wanted)]
+	} else {
+		result.Matches = v.rank(f, candidates, text, wanted)
+	}
+	v.explain(text, result.Matches)
 	result.Fits = slices.ContainsFunc(result.Matches, v.fits)
 	if !result.Fits && !result.All { // of all candidates the order still helps
 		result.Matches = nil
@@ -163,7 +173,11 @@ func (v *View) rank(f *Facts, candidates *catalog.Set, text *discovery.Text, wan
 	slices.SortFunc(matches, func(a, b Match) int {
 		return cmp.Or(-cmp.Compare(a.Score, b.Score), cmp.Compare(a.Tool, b.Tool))
 	})
-	matches = matches[:min(len(matches), wanted)]
+	return matches[:min(len(matches), wanted)]
+}
+
+// explain fills in why they match.
+func (v *View) explain(text *discovery.Text, matches []Match) {
 	for i := range matches {
 		ranker := v.shelf
 		if matches[i].Own {
@@ -171,7 +185,6 @@ func (v *View) rank(f *Facts, candidates *catalog.Set, text *discovery.Text, wan
 		}
 		ranker.Explain(text, &matches[i].Match)
 	}
-	return matches
 }
 
 func (v *View) sharedCandidates(candidates *catalog.Set) *discovery.Candidates {

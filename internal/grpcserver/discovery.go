@@ -14,6 +14,7 @@ import (
 	"github.com/toolgrant/toolgrant/internal/health"
 	"github.com/toolgrant/toolgrant/internal/id"
 	"github.com/toolgrant/toolgrant/internal/learning"
+	"github.com/toolgrant/toolgrant/internal/meaning"
 	"github.com/toolgrant/toolgrant/internal/replica"
 )
 
@@ -28,6 +29,10 @@ type DiscoveryOptions struct {
 	Settings finder.Settings
 	// Log is told of searches; nil: nobody is.
 	Log *learning.Log
+	// Meaning knows what requests mean; nil: words only are compared.
+	Meaning *meaning.Keeper
+	// Reranker orders the best matches anew; nil: they stay as they are.
+	Reranker *Reranker
 }
 
 // discoverer finds tools, for DiscoveryService and for ResolveTools.
@@ -98,7 +103,12 @@ func (s *discoveryServer) ask(ctx context.Context, r conversation, turn *int32) 
 // SearchTools implements the RPC.
 func (s *discoveryServer) SearchTools(ctx context.Context, r *toolgrantv1.SearchToolsRequest) (*toolgrantv1.SearchToolsResponse, error) {
 	text := discovery.Read(r.GetQuery())
-	request := finder.Request{Read: text, TopK: cmp.Or(int(r.GetTopK()), defaultTopK),
+	if s.Meaning != nil {
+		text = s.Meaning.Understand(ctx, text, r.GetQuery())
+	}
+	reranking, cancel := s.Reranker.reranking(ctx, r.GetQuery())
+	defer cancel()
+	request := finder.Request{Reranking: reranking, Read: text, TopK: cmp.Or(int(r.GetTopK()), defaultTopK),
 		Model: call.Request{ModelCapabilities: r.GetModelCapabilities(), ProviderCapabilities: r.GetProviderCapabilities(), Provider: r.GetProvider()}}
 	for {
 		facts, asked, view, err := s.ask(ctx, r, r.Turn)
@@ -156,7 +166,7 @@ func matchToProto(w *effective.World, m *finder.Match, explain bool) *toolgrantv
 		f := &m.Features
 		p.Features = &toolgrantv1.MatchFeatures{Words: f.Words, Sentence: f.Sentence, NameCoverage: f.NameCoverage, Grams: f.Grams, Cold: f.Cold,
 			Coverage: f.Coverage, Strength: f.Strength, History: f.History, HistoryShare: f.HistoryShare, Nearest: f.Nearest, Similar: int32(f.Similar),
-			Ranking: m.Ranking, Adjustment: m.Adjustment}
+			Ranking: m.Ranking, Adjustment: m.Adjustment, Meaning: f.Meaning, Outstanding: f.Outstanding, Relevance: m.Relevance}
 	}
 	return p
 }
