@@ -27,8 +27,8 @@ type desk struct {
 	chat  enable.State
 	// avatar is what the default Avatar turns on.
 	avatar []id.Tool
-	shelf *finder.Shelf
-	world *effective.World
+	shelf  *finder.Shelf
+	world  *effective.World
 	// score is the share of a tool's recent calls that went well; health says who is put aside.
 	score  func(health.Subject) float64
 	health call.Health
