@@ -142,7 +142,7 @@ func DefaultWeights() Weights {
 			Log: 0.7, Centroid: 0.5, Nearest: 0.6,
 			LogSaturation: 2, LogLength: 0.6,
 			Neighbours: 20, Sharpness: 4, ToolRarity: 0.5,
-			Agreement: 0.25, TrustPrior: 5, GateFrom: 0, GateTo: 0.7, BackOff: 1.5, Unproven: 0.25, Share: 0.95, Scale: 2,
+			Agreement: 0.1, TrustPrior: 5, GateFrom: 0, GateTo: 0.8, BackOff: 1.5, Unproven: 0.25, Share: 0.95, Scale: 2,
 		},
 		Confidence: ConfidenceWeights{Constant: -2.5, Coverage: 2.67, Strength: 11.2, Nearest: 2.2, History: 4.5, Name: 1.5, Meaning: 3.5, Size: -0.51, Threshold: 0.3},
 		Tool:       ToolWeights{RiskMedium: 0.01, RiskHigh: 0.03, CostMedium: 0.01, CostHigh: 0.03, Failing: 0.1, Unhealthy: 0.5, Several: 0.02},
