@@ -115,6 +115,11 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	}()
 	finding := grpcserver.DiscoveryOptions{Log: searches, Shadow: routing.NewShadow(log), Shelf: finder.NewShelf(weights, func() finder.Learned { return follower.Learned() }),
 		Settings: finder.Settings{JITThreshold: c.JITThreshold, TopKSystem: c.TopKSystem, TopKUser: c.TopKUser, FastPathThreshold: c.FastPathThreshold}}
+	models, err := newModels(c, memory, finding.Shelf, metrics, log)
+	if err != nil {
+		return err
+	}
+	finding.Meaning, finding.Reranker = models.keeper, models.reranker
 	if _, err := finding.Shelf.Of(ctx, memory.World(), ""); err != nil { // the first index takes longest
 		return err
 	}
@@ -197,6 +202,10 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	})
 	group.Go(func() error {
 		board.Run(ctx)
+		return nil
+	})
+	group.Go(func() error {
+		models.run(ctx)
 		return nil
 	})
 	group.Go(func() error {

@@ -77,13 +77,25 @@ type Config struct {
 	McpElicitApprovals    bool          `name:"mcp_elicit_approvals" default:"true" usage:"ask users for approvals through those MCP clients that can ask them; otherwise only those who use ApprovalService decide"`
 	CallOutcomesRetention time.Duration `name:"call_outcomes_retention" default:"2160h" usage:"how long it is kept how calls went"`
 
-	JITThreshold      int     `name:"jit_threshold" default:"15" usage:"so many tools are told to a model without a choice: searches return them all, queries narrow nothing"`
-	TopKSystem        int     `name:"top_k_system" default:"3" usage:"how many shared tools a query of ResolveTools keeps of a larger set"`
-	TopKUser          int     `name:"top_k_user" default:"5" usage:"how many of the user's private tools it keeps"`
-	ScoreThreshold    float64 `name:"score_threshold" default:"0.3" usage:"the confidence, from 0 to 1, below which a tool is said not to fit"`
-	DiscoveryWeights  Numbers `name:"discovery_weights" usage:"weights of the ranking of tools that are not to be the defaults, such as learned.back_off=6,tool.risk_high=0.1"`
-	FastPathThreshold float64 `name:"fast_path_threshold" default:"0.8" usage:"the confidence from which a tool may be called at once for a task that it declares"`
-	KeepQueries       bool    `name:"keep_queries" default:"false" usage:"keep the words of searches, besides hashes of them"`
+	JITThreshold        int           `name:"jit_threshold" default:"15" usage:"so many tools are told to a model without a choice: searches return them all, queries narrow nothing"`
+	TopKSystem          int           `name:"top_k_system" default:"3" usage:"how many shared tools a query of ResolveTools keeps of a larger set"`
+	TopKUser            int           `name:"top_k_user" default:"5" usage:"how many of the user's private tools it keeps"`
+	ScoreThreshold      float64       `name:"score_threshold" default:"0.3" usage:"the confidence, from 0 to 1, below which a tool is said not to fit"`
+	DiscoveryWeights    Numbers       `name:"discovery_weights" usage:"weights of the ranking of tools that are not to be the defaults, such as learned.back_off=6,tool.risk_high=0.1"`
+	FastPathThreshold   float64       `name:"fast_path_threshold" default:"0.8" usage:"the confidence from which a tool may be called at once for a task that it declares"`
+	EmbeddingURL        string        `name:"embedding_url" usage:"an endpoint that makes vectors of texts, as OpenAI's /v1/embeddings does; names and descriptions of shared tools and what users search for are sent there; empty: words only are compared"`
+	EmbeddingModel      string        `name:"embedding_model" usage:"the model's name there"`
+	EmbeddingDimensions int           `name:"embedding_dimensions" default:"0" usage:"how long its vectors shall be; 0: as the model makes them"`
+	EmbeddingKey        string        `name:"embedding_key" usage:"where the endpoint's key is: env:NAME or file:/path; empty: it needs none"`
+	EmbeddingTimeout    time.Duration `name:"embedding_timeout" default:"150ms" usage:"how long a search waits for the vector of its query"`
+	RerankerURL         string        `name:"reranker_url" usage:"an endpoint that says how well texts answer a request, as Cohere's and Jina's /rerank does; names and descriptions of the best shared tools and what users search for are sent there; empty: none"`
+	RerankerModel       string        `name:"reranker_model" usage:"the model's name there"`
+	RerankerKey         string        `name:"reranker_key" usage:"where the endpoint's key is: env:NAME or file:/path; empty: it needs none"`
+	RerankerTimeout     time.Duration `name:"reranker_timeout" default:"300ms" usage:"how long a search waits for it"`
+	RerankerThreshold   float64       `name:"reranker_threshold" default:"0.3" usage:"the relevance, from 0 to 1, below which its best match changes nothing"`
+	RerankerCandidates  int           `name:"reranker_candidates" default:"20" usage:"how many matches it is asked about"`
+
+	KeepQueries bool `name:"keep_queries" default:"false" usage:"keep the words of searches, besides hashes of them"`
 
 	sources map[string]string // by name: where the value comes from, unless it is the default
 }
@@ -133,6 +145,15 @@ func (c *Config) Validate() error {
 		c.rule("score_threshold", share(c.ScoreThreshold)),
 		c.rule("fast_path_threshold", share(c.FastPathThreshold)),
 		c.rule("discovery_weights", weights(c.DiscoveryWeights)),
+		c.rule("embedding_url", endpoint(c.EmbeddingURL)),
+		c.rule("embedding_dimensions", number(0, 8192, c.EmbeddingDimensions)),
+		c.rule("embedding_key", reference(c.EmbeddingKey)),
+		c.rule("embedding_timeout", between(time.Millisecond, 10*time.Second, c.EmbeddingTimeout)),
+		c.rule("reranker_url", endpoint(c.RerankerURL)),
+		c.rule("reranker_key", reference(c.RerankerKey)),
+		c.rule("reranker_timeout", between(time.Millisecond, 10*time.Second, c.RerankerTimeout)),
+		c.rule("reranker_threshold", share(c.RerankerThreshold)),
+		c.rule("reranker_candidates", number(1, 100, c.RerankerCandidates)),
 		c.rule("checkpoint_interval", atLeast(100*time.Millisecond, c.CheckpointInterval)),
 		c.rule("quota_timeout", between(time.Millisecond, 10*time.Second, c.QuotaTimeout)),
 	)

@@ -27,21 +27,17 @@ func (l *level) fewOfEach(neighbours []neighbour, request uint32) []neighbour {
 }
 
 // agree lets nobody's voice be louder for having asked in the very words: likeness counts up to that on which two
-// contributors agree. It returns the likeness that opens the gate. Where only one contributor's requests are alike, that
-// is as much less as one request makes the history of a tool count less: 1/(1+BackOff).
-func (l *level) agree(neighbours []neighbour, w *LearnedWeights) (opens float64) {
-	if len(neighbours) == 0 {
+// contributors agree, which it returns. Where only one contributor's requests are alike (0), the gate opens to
+// 1/((1+BackOff)*Scale) of what it would: as much less as one request makes the history of a tool count less, and as what
+// history says may outweigh a tool's own words.
+func (l *level) agree(neighbours []neighbour) (agreed float64) {
+	if agreed = l.agreed(neighbours); agreed == 0 {
 		return 0
-	}
-	nearest, agreed := neighbours[0].likeness, l.agreed(neighbours)
-	alone := w.GateFrom + (min(nearest, w.GateTo)-w.GateFrom)/(1+w.BackOff)
-	if agreed == 0 {
-		return alone
 	}
 	for i := range neighbours {
 		neighbours[i].likeness = min(neighbours[i].likeness, agreed)
 	}
-	return max(agreed, alone)
+	return agreed
 }
 
 // agreed is how like a request the nearest ones of two contributors are at least, or the nearest one of the operator; 0:
@@ -61,9 +57,9 @@ func (l *level) agreed(neighbours []neighbour) float64 {
 
 // countAlike counts by slot how many of the nearest past requests are much like this one, in the level that has most of
 // them: one and the same may be in that of all users, a group's and the user's own.
-func (l *level) countAlike(neighbours []neighbour, w *LearnedWeights, counts []int32) {
+func (l *level) countAlike(neighbours []neighbour, counts []int32) {
 	alike := 0
-	for alike < len(neighbours) && neighbours[alike].likeness >= w.GateTo {
+	for alike < len(neighbours) && neighbours[alike].likeness >= similar {
 		alike++
 	}
 	for _, n := range neighbours[:alike] {

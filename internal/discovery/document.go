@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sync/atomic"
 )
 
 // document is a tool as the index has it. It never changes.
@@ -16,6 +17,8 @@ type document struct {
 	grams   []documentGram     // each once, by number
 	// gramLength is the length of the vector of n-grams.
 	gramLength float64
+	// words of its texts, made when they are first told of.
+	told atomic.Pointer[[fieldCount][]toldText]
 }
 
 type documentTerm struct {
@@ -31,6 +34,9 @@ type documentGram struct {
 	weight float32 // 1 + ln of how often it occurs
 }
 
+// literalField tells the fields in which a number may be a name. Elsewhere it is a year, or an example.
+var literalField = [fieldCount]bool{fieldName: true, fieldAlias: true, fieldKeyword: true, fieldGroup: true}
+
 // analyze makes a document of a tool.
 func analyze(tool Tool, words, grams *vocabulary) *document {
 	d := &document{tool: tool}
@@ -43,10 +49,10 @@ func analyze(tool Tool, words, grams *vocabulary) *document {
 			for _, token := range tokenize(text, left) {
 				left--
 				// A name is short, and all of it counts: "get" tells it from "set".
-				if token.stop && f != fieldName {
+				if token.stop && f != fieldName || token.literal && !literalField[f] {
 					continue
 				}
-				key := token.key()
+				key := token.key
 				if counted[key] == nil {
 					counted[key] = &counts{}
 				}
@@ -57,8 +63,8 @@ func analyze(tool Tool, words, grams *vocabulary) *document {
 				if f == fieldName {
 					name = append(name, key)
 				}
-				if gramField[f] && len(gramCounts) < maxToolGrams {
-					eachGram(token, func(gram uint64) { gramCounts[gram]++ })
+				if gramField[f] && !token.literal && len(gramCounts) < maxToolGrams {
+					eachGram(token.term, func(gram uint64) { gramCounts[gram]++ })
 				}
 			}
 		}

@@ -12,9 +12,9 @@ var gramField = [fieldCount]bool{fieldName: true, fieldAlias: true, fieldKeyword
 
 // eachGram calls do with the key of each n-gram of a word, its ends marked: "^cat$" gives "^ca", "cat",
 // "at$", "^cat", "cat$" and "^cat$". Single characters and pairs of unspaced writing are such words, too.
-func eachGram(t token, do func(uint64)) {
+func eachGram(term string, do func(uint64)) {
 	var space [2*maxTokenRunes + 2]int
-	text := "^" + t.term + "$"
+	text := "^" + term + "$"
 	starts := space[:0]
 	for i := range text {
 		starts = append(starts, i)

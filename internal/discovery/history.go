@@ -41,6 +41,8 @@ type History struct {
 	byTool  [][]toolWord
 	byWord  [][]uint32 // requests that have the word
 	past    []pastRequest
+	trust   trust
+	inverse []float32 // by request: 1 over the length of its vector
 }
 
 // toolWord is what the requests of a tool have of a word.
@@ -61,13 +63,14 @@ type toolShare struct {
 	weight float64
 }
 
-// NewHistory makes a history of requests. Of weights, ToolRarity counts.
+// NewHistory makes a history of requests. Of weights, those count that say what a word is worth and how neighbours vote.
 func NewHistory(requests []Request, weights *LearnedWeights, limits HistoryLimits) *History {
 	h := &History{words: map[uint64]uint32{}}
 	kept := keep(requests, limits)
 	h.number(kept)
 	h.weigh(kept, weights)
 	h.fold(kept)
+	h.measure(kept, weights)
 	return h
 }
 
@@ -172,6 +175,7 @@ func (h *History) weigh(kept []Request, weights *LearnedWeights) {
 			math.Pow(math.Log1p(float64(len(h.tools))/float64(tools)), weights.ToolRarity)
 		h.logIDF[word] = idf(len(h.tools), tools)
 	}
+	h.inverse = make([]float32, len(kept))
 	for i, r := range kept {
 		sum := 0.0
 		for _, word := range r.Features {
@@ -179,6 +183,7 @@ func (h *History) weigh(kept []Request, weights *LearnedWeights) {
 			sum += x * x
 		}
 		h.past[i].length = math.Sqrt(sum)
+		h.inverse[i] = float32(1 / h.past[i].length)
 	}
 }
 

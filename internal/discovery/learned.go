@@ -13,6 +13,9 @@ const maxPastPostings = 60_000
 // leastLikeness is that of a neighbour at least.
 const leastLikeness = 0.05
 
+// similar is the likeness of past requests that people are told of.
+const similar = 0.37
+
 type searchedWord struct {
 	word     uint32
 	idf      float64
@@ -20,71 +23,85 @@ type searchedWord struct {
 }
 
 // learned lays what a level's past requests say over the scores.
-func (r *Ranker) learned(l *level, q *query, c *Candidates, s *scratch) (gate float64) {
+func (r *Ranker) learned(l *level, q *Text, c *Candidates, s *scratch) (gate float64) {
 	w := &r.weights.Learned
-	words, length := l.searched(q.features)
+	words, length := l.searched(q.features, s)
 	if len(words) == 0 {
 		return 0
 	}
-	clear(s.log)
-	clear(s.centroid)
-	clear(s.nearest)
-	clear(s.history)
-	clear(s.backOff)
+	s.past = zeros(s.past, len(s.score))
 	s.likeness = zeros(s.likeness, len(l.past))
 	left := maxPastPostings
-	for _, word := range words {
+	for i := range words {
+		word := &words[i]
 		x := word.idf / length
-		for _, t := range l.byTool[word.word] {
-			slot := l.slots[t.tool]
-			if slot < 0 {
-				continue
-			}
-			s.centroid[slot] += x * float64(t.centroid)
-			tf := float64(t.log) / (1 - w.LogLength + w.LogLength*l.lengths[t.tool]/l.average)
-			s.log[slot] += l.logIDF[word.word] * tf * (w.LogSaturation + 1) / (tf + w.LogSaturation)
+		for _, one := range l.impactsOf(word.word, w) {
+			sums := &s.past[one.slot]
+			sums.centroid += x * float64(one.centroid)
+			sums.log += float64(one.log)
 		}
 		if left -= word.requests; left < 0 {
 			continue
 		}
-		x *= word.idf
-		for _, i := range l.byWord[word.word] {
-			s.likeness[i] += x / l.past[i].length
+		like := float32(x * word.idf)
+		for _, request := range l.byWord[word.word] {
+			s.likeness[request] += like
 		}
 	}
-	nearest := r.vote(l, c, s)
-	gate = min(1, max(0, (nearest-w.GateFrom)/(w.GateTo-w.GateFrom)))
+	if len(s.best) == 0 { // of several levels, the nearest counts
+		s.best, s.voters = zeros(s.best, len(s.score)), zeros(s.voters, len(s.score))
+	}
+	agreed, nearest := r.vote(l, c, s)
+	all := w.Log + w.Centroid + w.Nearest
+	if nearest == 0 || all == 0 {
+		return 0
+	}
+	var most pastSums
+	for _, slot := range l.slots {
+		if slot >= 0 && c.has(uint(slot)) {
+			sums := &s.past[slot]
+			most.raise(sums)
+		}
+	}
+	opens := func(likeness float64) float64 {
+		return min(1, max(0, (l.trust.in(strength(likeness, most.nearest/s.votes, w))-w.GateFrom)/(w.GateTo-w.GateFrom)))
+	}
+	gate = opens(nearest) / ((1 + w.BackOff) * max(1, w.Scale)) // what one contributor alone tells
+	if agreed > 0 {
+		gate = max(gate, opens(agreed))
+	}
 	if gate == 0 {
 		return 0
 	}
-	logMax, centroidMax, nearestMax := r.highest(c, s.log), r.highest(c, s.centroid), r.highest(c, s.nearest)
-	all := w.Log + w.Centroid + w.Nearest
-	if all == 0 {
-		return 0
+	if len(s.share) == 0 {
+		s.share = zeros(s.share, len(s.score))
 	}
+	s.history, s.backOff = zeros(s.history, len(s.score)), zeros(s.backOff, len(s.score))
 	for i, slot := range l.slots {
 		if slot < 0 || !c.has(uint(slot)) {
 			continue
 		}
-		s.history[slot] = (w.Log*part(s.log[slot], logMax) + w.Centroid*part(s.centroid[slot], centroidMax) + w.Nearest*part(s.nearest[slot], nearestMax)) / all
+		sums := &s.past[slot]
+		s.history[slot] = (w.Log*part(sums.log, most.log) + w.Centroid*part(sums.centroid, most.centroid) + w.Nearest*part(sums.nearest, most.nearest)) / all
 		s.backOff[slot] = l.backOff[i]
 	}
-	most := gate * l.share * w.Share
+	counts := gate * l.share * w.Share
 	for slot, before := range s.score {
 		if before == 0 && s.history[slot] == 0 {
 			continue
 		}
 		// The history of this level, and what stands in for it as far as the tool has none.
 		b := s.backOff[slot]
-		s.score[slot] = (1-most*b)*before + most*w.Scale*(b*s.history[slot]+(1-b)*w.Unproven*before)
-		s.share[slot] = most * b
+		s.score[slot] = (1-counts*b)*before + counts*w.Scale*(b*s.history[slot]+(1-b)*w.Unproven*before)
+		s.share[slot] = counts * b
 	}
 	return gate
 }
 
 // searched finds the words of a request that past ones have, rare ones first, and the length of the request's
 // vector.
-func (l *level) searched(features Features) (words []searchedWord, length float64) {
+func (l *level) searched(features Features, s *scratch) (words []searchedWord, length float64) {
+	words = s.searched[:0]
 	for _, key := range features {
 		weight := l.unknown
 		if word, ok := l.words[key]; ok {
@@ -94,48 +111,35 @@ func (l *level) searched(features Features) (words []searchedWord, length float6
 		length += weight * weight
 	}
 	slices.SortStableFunc(words, func(a, b searchedWord) int { return cmp.Compare(a.requests, b.requests) })
+	s.searched = words
 	return words, math.Sqrt(length)
 }
 
-type neighbour struct {
-	request  uint32
-	likeness float64
-}
-
-// vote lets the nearest past requests vote for their tools, and returns the likeness that opens the gate: that of the
-// nearest, as far as contributors agree. Those whose tools cannot be found have no vote.
-func (r *Ranker) vote(l *level, c *Candidates, s *scratch) float64 {
+// vote lets the nearest past requests vote for their tools. It returns the likeness on which contributors agree (0: one is
+// alone), and that of the nearest. Those whose tools cannot be found have no vote.
+func (r *Ranker) vote(l *level, c *Candidates, s *scratch) (agreed, nearest float64) {
 	w := &r.weights.Learned
-	neighbours := make([]neighbour, 0, w.Neighbours+1)
-	for i, likeness := range s.likeness {
-		if likeness < leastLikeness || len(neighbours) == w.Neighbours && likeness <= neighbours[w.Neighbours-1].likeness {
-			continue
-		}
-		if !slices.ContainsFunc(l.past[i].tools, func(t toolShare) bool { return l.slots[t.tool] >= 0 && c.has(uint(l.slots[t.tool])) }) {
-			continue
-		}
-		at, _ := slices.BinarySearchFunc(neighbours, likeness, func(n neighbour, likeness float64) int {
-			if n.likeness >= likeness { // equals keep their order
-				return -1
-			}
-			return 1
-		})
-		neighbours = l.fewOfEach(slices.Insert(neighbours, at, neighbour{uint32(i), likeness}), uint32(i))
-		neighbours = neighbours[:min(len(neighbours), w.Neighbours)]
+	s.neighbours = appendNearest(s.neighbours[:0], w.Neighbours, s.likeness, l.inverse, 1, func(request uint32) bool { return l.canBeFound(request, c) }, l.fewOfEach)
+	s.votes = 0
+	if len(s.neighbours) == 0 {
+		return 0, 0
 	}
-	l.countAlike(neighbours, w, s.voters)
-	opens := l.agree(neighbours, w)
-	for _, n := range neighbours {
+	l.countAlike(s.neighbours, s.voters)
+	nearest = s.neighbours[0].likeness
+	agreed = l.agree(s.neighbours)
+	for _, n := range s.neighbours {
+		vote := math.Pow(n.likeness, w.Sharpness)
+		s.votes += vote
 		for _, t := range l.past[n.request].tools {
 			slot := l.slots[t.tool]
 			if slot < 0 {
 				continue
 			}
-			s.nearest[slot] += t.weight * math.Pow(n.likeness, w.Sharpness)
+			s.past[slot].nearest += t.weight * vote
 			s.best[slot] = max(s.best[slot], n.likeness)
 		}
 	}
-	return opens
+	return agreed, nearest
 }
 
 func part(x, of float64) float64 {

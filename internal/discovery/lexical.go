@@ -6,71 +6,78 @@ import "math"
 // BM25 extension to multiple weighted fields” (2004). What a word is worth in its fields is added up before
 // it is saturated, so that a word in name and description is not two words. It returns the sum that a tool
 // with all words of the request, and nothing else, could reach.
-func (r *Ranker) lexical(q *query, s *scratch) (reachable float64) {
-	terms := make([]searchedTerm, len(q.terms))
-	keys := make([]uint64, len(q.terms))
-	for i, t := range q.terms {
-		keys[i] = t.hash
+func (r *Ranker) lexical(q *Text, s *scratch) (reachable float64) {
+	terms := s.terms[:0]
+	for range q.terms {
+		terms = append(terms, searchedTerm{impacts: &wordImpacts{}})
 	}
-	r.index.words.find(keys, func(i int, number uint32) {
-		terms[i].list, terms[i].having = r.index.wordLists.of(number), r.index.havingWord(number)
+	s.terms = terms
+	s.keys = s.keys[:0]
+	for i := range q.terms {
+		s.keys = append(s.keys, q.terms[i].key)
+	}
+	r.index.words.find(s.keys, func(i int, number uint32) {
+		terms[i].impacts, terms[i].having = r.impactsOf(number), r.index.havingWord(number)
 	})
-	for i, t := range q.terms {
-		terms[i].idf = idf(r.index.all(), terms[i].having)
-		terms[i].weight = terms[i].idf * math.Pow(float64(t.count), r.weights.Repetition)
-		if t.number() {
-			terms[i].idf *= r.weights.Number
-			terms[i].weight *= r.weights.Number
+	for i := range q.terms {
+		t := &terms[i]
+		t.idf = idf(r.index.all(), t.having)
+		switch {
+		case q.terms[i].number():
+			t.idf *= r.weights.Number
+		case q.terms[i].literal && t.having == 0:
+			t.idf = 0 // it is no name
 		}
-		reachable += terms[i].weight * (r.weights.Saturation + 1)
-	}
-	several := len(q.sentences) > 1 && r.weights.Sentences > 0
-	s.worth = s.worth[:0]
-	for i := range terms {
-		r.addWord(&terms[i], s)
-	}
-	if several {
-		r.sentences(q, terms, s)
-	}
-	for slot, have := range s.name {
-		if have > 0 {
-			s.name[slot] = min(have/r.nameIDF[slot], 1)
+		t.weight = t.idf * r.repeated(q.terms[i].count)
+		reachable += t.weight * (r.weights.Saturation + 1)
+		for _, one := range t.impacts.tools {
+			s.words[one.slot] += t.weight * float64(one.worth)
 		}
+		for _, slot := range t.impacts.named {
+			s.name[slot] += t.idf
+		}
+	}
+	r.synonyms(q, s)
+	if len(q.sentences) > 1 && r.weights.Sentences > 0 {
+		r.sentences(q, s)
 	}
 	return reachable
 }
 
-type searchedTerm struct {
-	list        []wordPosting
-	having      int // tools that have the word
-	idf, weight float64
-	worth       int // where what it is worth to each tool of the list begins in the scratch
+// synonyms adds what other words for those of the request are worth. They say less of a tool than its own words, and
+// nothing of how sure a match is.
+func (r *Ranker) synonyms(q *Text, s *scratch) {
+	if r.weights.Synonyms == 0 {
+		return
+	}
+	s.keys = s.keys[:0]
+	for i := range q.also {
+		s.keys = append(s.keys, q.also[i].key)
+	}
+	r.index.words.find(s.keys, func(i int, number uint32) {
+		weight := r.weights.Synonyms * idf(r.index.all(), r.index.havingWord(number)) * r.repeated(q.also[i].count)
+		for _, one := range r.impactsOf(number).tools {
+			s.words[one.slot] += weight * float64(one.worth)
+		}
+	})
 }
 
-// addWord adds what a word is worth to the sums of the tools that have it.
-func (r *Ranker) addWord(t *searchedTerm, s *scratch) {
-	k := float32(r.weights.Saturation)
-	t.worth = len(s.worth)
-	for i := range t.list {
-		p := &t.list[i]
-		normal := &r.normal[p.slot]
-		var n float32
-		for f, count := range p.count {
-			if count > 0 {
-				n += float32(count) * normal[f]
-			}
-		}
-		if p.count[fieldName] > 0 {
-			s.name[p.slot] += t.idf
-		}
-		worth := float64(n * (k + 1) / (n + k))
-		s.words[p.slot] += t.weight * worth
-		s.worth = append(s.worth, worth)
+// repeated is what a word counts that stands in a request so often.
+func (r *Ranker) repeated(count int) float64 {
+	if count == 1 {
+		return 1
 	}
+	return math.Pow(float64(count), r.weights.Repetition)
+}
+
+type searchedTerm struct {
+	impacts     *wordImpacts
+	having      int // tools that have the word
+	idf, weight float64
 }
 
 // sentences finds for each tool its best single sentence. One word is no sentence.
-func (r *Ranker) sentences(q *query, terms []searchedTerm, s *scratch) {
+func (r *Ranker) sentences(q *Text, s *scratch) {
 	for _, sentence := range q.sentences {
 		if len(sentence) < 2 {
 			continue
@@ -80,17 +87,19 @@ func (r *Ranker) sentences(q *query, terms []searchedTerm, s *scratch) {
 			for i+count < len(sentence) && sentence[i+count] == sentence[i] {
 				count++
 			}
-			t := &terms[sentence[i]]
-			weight := t.idf * math.Pow(float64(count), r.weights.Repetition)
-			for j, worth := range s.worth[t.worth : t.worth+len(t.list)] {
-				s.part[t.list[j].slot] += weight * worth
+			t := &s.terms[sentence[i]]
+			weight := t.idf * r.repeated(count)
+			for _, one := range t.impacts.tools {
+				s.part[one.slot] += weight * float64(one.worth)
 			}
 			i += count
 		}
 		for slot, sum := range s.part {
-			s.sentence[slot] = max(s.sentence[slot], sum)
-			s.part[slot] = 0
+			if sum > s.sentence[slot] {
+				s.sentence[slot] = sum
+			}
 		}
+		clear(s.part)
 	}
 }
 
@@ -98,16 +107,16 @@ func (r *Ranker) sentences(q *query, terms []searchedTerm, s *scratch) {
 const rareGram = 10
 
 // likeGrams compares the character n-grams of a request with those of tools.
-func (r *Ranker) likeGrams(q *query, s *scratch) {
+func (r *Ranker) likeGrams(q *Text, s *scratch) {
 	if r.weights.Grams == 0 {
 		return
 	}
-	keys := make([]uint64, len(q.grams))
-	for i, g := range q.grams {
-		keys[i] = g.gram
+	s.keys = s.keys[:0]
+	for _, g := range q.grams {
+		s.keys = append(s.keys, g.gram)
 	}
 	most := max(64, r.index.Len()/rareGram)
-	r.index.grams.find(keys, func(i int, number uint32) {
+	r.index.grams.find(s.keys, func(i int, number uint32) {
 		list := r.index.gramLists.of(number)
 		if len(list) == 0 || len(list) > most {
 			return

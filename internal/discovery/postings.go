@@ -20,6 +20,9 @@ func (p *postings[P]) of(term uint32) []P {
 	return p.pages[page][term%listsPerPage]
 }
 
+// terms is more than the number of any term that has a list.
+func (p *postings[P]) terms() int { return len(p.pages) * listsPerPage }
+
 // postingsEdit is postings on their way to be others. It copies a list when it is first changed.
 type postingsEdit[P any] struct {
 	postings[P]

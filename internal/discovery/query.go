@@ -1,22 +1,23 @@
 package discovery
 
 import (
-	"regexp"
 	"slices"
+	"sync"
 )
 
-// query is a request made ready to be compared.
-type query struct {
-	tokens    []token
+// Text is a request that was read: made ready to be compared with tools and with past requests. It never changes, and
+// any number of searches may be asked with it.
+type Text struct {
 	terms     []queryTerm // different ones, in the order in which they come first
+	also      []queryTerm // their synonyms that are not among them
 	sentences [][]int     // of each sentence, its terms, each as often as it is there
 	features  Features
 	grams     []gramCount
+	vector    []float32 // of what it means; nil: not known
 }
 
 type queryTerm struct {
 	token
-	hash  uint64
 	count int
 }
 
@@ -25,34 +26,43 @@ type gramCount struct {
 	count int
 }
 
-// sentenceEnd also ends where a further step is joined on.
-var sentenceEnd = regexp.MustCompile(`[.?!;]\s|[。？！；\n]|, and |，`)
+// reader is memory that readings use again.
+type reader struct {
+	tokens  []token
+	numbers map[uint64]int
+}
 
-func parse(text string) *query {
-	q := &query{}
-	numbers := map[uint64]int{}
+var readers = sync.Pool{New: func() any { return &reader{numbers: map[uint64]int{}} }}
+
+// Read reads a request. Its first 4,096 bytes and 160 words are looked at.
+func Read(text string) *Text {
+	r := readers.Get().(*reader)
+	defer readers.Put(r)
+	r.tokens = r.tokens[:0]
+	clear(r.numbers)
+	q := &Text{}
 	text = bounded(text)
-	for len(text) > 0 && len(q.tokens) < maxRequestTokens {
+	for len(text) > 0 && len(r.tokens) < maxRequestTokens {
 		sentence := text
 		text = ""
 		if len(q.sentences) < maxSentences-1 { // the last one takes the rest
-			if end := sentenceEnd.FindStringIndex(sentence); end != nil {
-				sentence, text = sentence[:end[0]], sentence[end[1]:]
+			if end, next := sentenceEnd(sentence); end >= 0 {
+				sentence, text = sentence[:end], sentence[next:]
 			}
 		}
-		tokens := tokenize(sentence, maxRequestTokens-len(q.tokens))
-		q.tokens = append(q.tokens, tokens...)
+		from := len(r.tokens)
+		r.tokens = appendTokens(r.tokens, sentence, maxRequestTokens)
 		var terms []int
-		for _, t := range tokens {
+		for i := range r.tokens[from:] {
+			t := &r.tokens[from+i]
 			if t.stop {
 				continue
 			}
-			key := t.key()
-			n, ok := numbers[key]
+			n, ok := r.numbers[t.key]
 			if !ok {
 				n = len(q.terms)
-				numbers[key] = n
-				q.terms = append(q.terms, queryTerm{token: t, hash: key})
+				r.numbers[t.key] = n
+				q.terms = append(q.terms, queryTerm{token: *t})
 			}
 			q.terms[n].count++
 			terms = append(terms, n)
@@ -62,27 +72,46 @@ func parse(text string) *query {
 			q.sentences = append(q.sentences, terms)
 		}
 	}
-	q.features = features(q.tokens)
-	q.grams = gramsOf(q.terms)
+	q.features = features(r.tokens)
+	for i := range q.terms {
+		for _, synonym := range synonyms[q.terms[i].key] {
+			if _, has := r.numbers[synonym.key]; !has {
+				r.numbers[synonym.key] = len(q.also)
+				q.also = append(q.also, queryTerm{synonym, q.terms[i].count})
+			}
+		}
+	}
+	clear(r.numbers)
+	q.countGrams(r.numbers)
+	clear(r.tokens) // they hold on to the text
 	return q
 }
 
-func gramsOf(terms []queryTerm) []gramCount {
-	numbers := map[uint64]int{}
-	var grams []gramCount
-	for _, t := range terms {
-		if len(grams) >= maxRequestGrams {
+// Features are those of the request.
+func (q *Text) Features() Features { return q.features }
+
+// empty tells that there are no words to look for.
+func (q *Text) empty() bool { return len(q.terms) == 0 && len(q.features) == 0 }
+
+// countGrams counts the n-grams of the words; numbers is empty.
+func (q *Text) countGrams(numbers map[uint64]int) {
+	q.grams = make([]gramCount, 0, min(len(q.terms)*16, maxRequestGrams))
+	for i := range q.terms {
+		t := &q.terms[i]
+		if len(q.grams) >= maxRequestGrams {
 			break
 		}
-		eachGram(t.token, func(gram uint64) {
+		if t.literal {
+			continue
+		}
+		eachGram(t.term, func(gram uint64) {
 			n, ok := numbers[gram]
 			if !ok {
-				n = len(grams)
+				n = len(q.grams)
 				numbers[gram] = n
-				grams = append(grams, gramCount{gram: gram})
+				q.grams = append(q.grams, gramCount{gram: gram})
 			}
-			grams[n].count += t.count
+			q.grams[n].count += t.count
 		})
 	}
-	return grams
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/bits-and-blooms/bitset"
 
@@ -20,27 +21,16 @@ type Ranker struct {
 	normal   [][fieldCount]float32
 	nameIDF  []float64 // by slot, of the words of the name together
 	gramNorm []float64 // by slot, what its sum over n-grams is multiplied with
+	impacts  *impacts
 	levels   []level
+	vectors  [][]float32 // by slot; nil: there are none
 	scratch  *sync.Pool
-}
-
-// Level is a history and how much of its word counts: those of all users, of a group and of one user are laid
-// over one another in this order.
-type Level struct {
-	History *History
-	Share   float64 // from 0 to 1
-}
-
-type level struct {
-	*History
-	share   float64
-	slots   []int32   // by number of a tool; -1: the index does not have it
-	backOff []float64 // by number of a tool: how much of its history counts
 }
 
 // NewRanker puts them together. It takes some microseconds per thousand tools.
 func NewRanker(index *Index, weights Weights, levels ...Level) *Ranker {
-	r := &Ranker{index: index, weights: weights, scratch: &sync.Pool{New: func() any { return &scratch{} }}}
+	r := &Ranker{index: index, weights: weights, scratch: &sync.Pool{New: func() any { return &scratch{} }}, impacts: &impacts{}}
+	r.impacts.words = make([]atomic.Pointer[wordImpacts], index.wordLists.terms())
 	n := index.Slots()
 	r.normal = make([][fieldCount]float32, n)
 	r.nameIDF = make([]float64, n)
@@ -80,19 +70,6 @@ func (r *Ranker) Over(levels ...Level) *Ranker {
 	return &over
 }
 
-func (r *Ranker) level(one Level) level {
-	l := level{History: one.History, share: one.Share, slots: make([]int32, len(one.History.tools)), backOff: make([]float64, len(one.History.tools))}
-	for i, tool := range one.History.tools {
-		l.slots[i] = -1
-		if slot, ok := r.index.Slot(tool); ok {
-			l.slots[i] = int32(slot)
-		}
-		n := one.History.weight[i]
-		l.backOff[i] = n / (n + r.weights.Learned.BackOff)
-	}
-	return l
-}
-
 // Index returns the index that is searched.
 func (r *Ranker) Index() *Index { return r.index }
 
@@ -121,35 +98,3 @@ func (x *Index) CandidatesOf(slots *bitset.BitSet) *Candidates {
 
 // Len is how many there are.
 func (c *Candidates) Len() int { return int(c.slots.Count()) }
-
-// scratch is memory that searches use again.
-type scratch struct {
-	words, part, sentence, name, grams, score []float64 // by slot
-	worth                                     []float64 // of the words of the request, to each tool that has them
-	log, centroid, nearest, history           []float64 // by slot, of one level
-	backOff, share                            []float64 // by slot, of how much history counts
-	likeness                                  []float64 // by past request
-	voters                                    []int32   // by slot: neighbours that vote for it
-	best                                      []float64 // by slot: likeness of its nearest neighbour
-}
-
-// reset makes room for so many slots, all zero.
-func (s *scratch) reset(slots int) {
-	for _, one := range []*[]float64{&s.words, &s.part, &s.sentence, &s.name, &s.grams, &s.score, &s.log, &s.centroid, &s.nearest, &s.history, &s.backOff, &s.share, &s.best} {
-		*one = zeros(*one, slots)
-	}
-	if cap(s.voters) < slots {
-		s.voters = make([]int32, slots)
-	}
-	s.voters = s.voters[:slots]
-	clear(s.voters)
-}
-
-func zeros(old []float64, n int) []float64 {
-	if cap(old) < n {
-		return make([]float64, n)
-	}
-	old = old[:n]
-	clear(old)
-	return old
-}

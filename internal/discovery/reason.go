@@ -35,6 +35,7 @@ const (
 	ReasonParameter   ReasonKind = "PARAMETER"   // an argument that it takes
 	ReasonDescription ReasonKind = "DESCRIPTION" // its description, in any language
 	ReasonGroup       ReasonKind = "GROUP"       // its category or MCP server
+	ReasonMeaning     ReasonKind = "MEANING"     // a model says that it means the like
 	ReasonSpelling    ReasonKind = "SPELLING"    // parts of words
 )
 
@@ -43,22 +44,17 @@ const maxReasonsOfField = 3
 
 // reasons tells why a tool matched a request. A word of the request is told where it counts most, once: what
 // the name has, the description has as well.
-func reasons(q *query, d *document, f *MatchFeatures) []Reason {
+func reasons(q *Text, d *document, f *MatchFeatures) []Reason {
 	told := map[string]bool{}
 	var all []Reason
-	for _, one := range []struct {
-		kind  ReasonKind
-		field field
-		each  bool // its texts are told one by one
-	}{
-		{ReasonAlias, fieldAlias, true}, {ReasonName, fieldName, false}, {ReasonKeyword, fieldKeyword, true}, {ReasonExample, fieldExample, true},
-		{ReasonParameter, fieldParameter, true}, {ReasonDescription, fieldDescription, false},
-		{ReasonGroup, fieldGroup, false}, {ReasonDescription, fieldServerDescription, false},
-	} {
+	for _, one := range toldFields {
 		if one.kind == ReasonParameter && f.Similar > 0 {
 			all = append(all, Reason{Kind: ReasonPast, Count: f.Similar})
 		}
 		all = append(all, fieldReasons(q, d, one.kind, one.field, one.each, told)...)
+	}
+	if f.Outstanding >= nearMeaning || len(all) == 0 && f.Meaning > 0 {
+		all = append(all, Reason{Kind: ReasonMeaning})
 	}
 	if len(all) == 0 && f.Grams > 0 {
 		all = append(all, Reason{Kind: ReasonSpelling})
@@ -69,32 +65,16 @@ func reasons(q *query, d *document, f *MatchFeatures) []Reason {
 	return all
 }
 
-func fieldReasons(q *query, d *document, kind ReasonKind, f field, each bool, told map[string]bool) []Reason {
-	if d.lengths[f] == 0 {
-		return nil
-	}
-	texts := d.tool.texts(f)
-	if !each {
-		texts = []string{strings.Join(texts, "\n")}
-	}
+func fieldReasons(q *Text, d *document, kind ReasonKind, f field, each bool, told map[string]bool) []Reason {
 	var found []Reason
-	if f == fieldParameter {
-		texts = nil
-		for _, p := range d.tool.Parameters {
-			texts = append(texts, p.Name+"\n"+p.Description)
-		}
-	}
-	for i, text := range texts {
-		words := q.in(text, told)
+	for _, text := range d.texts(f, each) {
+		words := q.in(text.keys, told)
 		if len(words) == 0 {
 			continue
 		}
 		r := Reason{Kind: kind, Words: words}
 		if each {
-			r.Of = text
-		}
-		if f == fieldParameter {
-			r.Of = d.tool.Parameters[i].Name
+			r.Of = text.name
 		}
 		found = append(found, r)
 	}
@@ -108,17 +88,75 @@ func fieldReasons(q *query, d *document, kind ReasonKind, f field, each bool, to
 	return found
 }
 
+// toldText is a text of a tool that reasons tell of.
+type toldText struct {
+	name string   // what it is called: an alias by itself, a parameter by its name
+	keys []uint64 // of its words, sorted
+}
+
+// toldFields are the fields that reasons tell of, and whether their texts are told one by one.
+var toldFields = [...]struct {
+	kind  ReasonKind
+	field field
+	each  bool
+}{
+	{ReasonAlias, fieldAlias, true}, {ReasonName, fieldName, false}, {ReasonKeyword, fieldKeyword, true}, {ReasonExample, fieldExample, true},
+	{ReasonParameter, fieldParameter, true}, {ReasonDescription, fieldDescription, false},
+	{ReasonGroup, fieldGroup, false}, {ReasonDescription, fieldServerDescription, false},
+}
+
+// texts returns the texts of a field, or all of them as one.
+func (d *document) texts(f field, each bool) []toldText {
+	if d.lengths[f] == 0 {
+		return nil
+	}
+	known := d.told.Load()
+	if known == nil {
+		known = &[fieldCount][]toldText{}
+		for _, one := range toldFields {
+			known[one.field] = d.tool.toldTexts(one.field, one.each)
+		}
+		d.told.Store(known) // two searches may both make it; they make the same
+	}
+	return known[f]
+}
+
+func (t *Tool) toldTexts(f field, each bool) []toldText {
+	texts := t.texts(f)
+	names := texts
+	switch {
+	case f == fieldParameter:
+		texts, names = nil, nil
+		for _, p := range t.Parameters {
+			texts, names = append(texts, p.Name+"\n"+p.Description), append(names, p.Name)
+		}
+	case !each:
+		texts, names = []string{strings.Join(texts, "\n")}, []string{""}
+	}
+	told := make([]toldText, 0, len(texts))
+	for i, text := range texts {
+		tokens := tokenize(text, maxFieldTokens)
+		keys := make([]uint64, len(tokens))
+		for j := range tokens {
+			keys[j] = tokens[j].key
+		}
+		slices.Sort(keys)
+		if keys = slices.Clip(slices.Compact(keys)); len(keys) > 0 {
+			told = append(told, toldText{names[i], keys})
+		}
+	}
+	return told
+}
+
 // in returns the words of the request that a text has and that were not told yet. Of unspaced writing the
 // pairs are told, and single characters only if no pair has them.
-func (q *query) in(text string, told map[string]bool) []string {
-	has := map[string]bool{}
-	for _, t := range tokenize(text, maxFieldTokens) {
-		has[t.term] = true
-	}
+func (q *Text) in(keys []uint64, told map[string]bool) []string {
 	var words, characters []string
-	for _, t := range q.terms {
+	for i := range q.terms {
+		t := &q.terms[i]
+		_, has := slices.BinarySearch(keys, t.key)
 		switch {
-		case !has[t.term] || told[t.surface] || t.number():
+		case !has || t.number() || told[t.surface]:
 		case t.unigram:
 			characters = append(characters, t.surface)
 		default:
@@ -157,6 +195,8 @@ func (r *Reason) inWords() (english, chinese string) {
 		return "its description matches " + words, "描述匹配" + characters
 	case ReasonGroup:
 		return "its category or server matches " + words, "类别或服务器匹配" + characters
+	case ReasonMeaning:
+		return "it means something like it", "含义相近"
 	case ReasonSpelling:
 		return "parts of words are alike", "部分拼写相近"
 	}

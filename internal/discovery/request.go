@@ -24,9 +24,9 @@ func FeaturesOf(text string) Features { return features(tokenize(bounded(text), 
 func features(tokens []token) Features {
 	keys := make(Features, 0, len(tokens))
 	for _, t := range tokens {
-		// Single characters such as 的 are in most requests.
-		if !t.stop || !t.unigram {
-			keys = append(keys, t.key())
+		// Single characters such as 的 are in most requests; numbers as they are written are in one only.
+		if (!t.stop || !t.unigram) && !t.literal {
+			keys = append(keys, t.key)
 		}
 	}
 	slices.Sort(keys)

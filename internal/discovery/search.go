@@ -12,6 +12,8 @@ import (
 type Query struct {
 	// Text is the request. Its first 4,096 bytes and 160 words are looked at.
 	Text string
+	// Read is the text, if it was read already; then Text need not be given.
+	Read *Text
 	// Candidates are the tools that may be found; nil: all of the index. They must be of the ranker's index.
 	Candidates *Candidates
 	// Limit is how many are returned at most.
@@ -48,6 +50,8 @@ type MatchFeatures struct {
 	Sentence     float64 // of the best single sentence of the request, likewise
 	NameCoverage float64 // the share of the name that the request has, by weight
 	Grams        float64 // likeness of character n-grams, as a share of the best tool's
+	Meaning      float64 // likeness of meanings, if a model tells them, as a share of the best tool's
+	Outstanding  float64 // by how many standard deviations it is above that of all tools
 	Cold         float64 // what these come to, as a share of the best tool's: the score of a search without history
 	Coverage     float64 // the share of the request's words that the tool has, by weight
 	Strength     float64 // how much these weigh at all, in words as rare as can be: x/(x+1)
@@ -62,7 +66,10 @@ const strengthHalf = 1
 
 // Search finds the tools that a request needs. The same ranker gives the same answer.
 func (r *Ranker) Search(search Query) Result {
-	q := parse(search.Text)
+	q := search.Read
+	if q == nil {
+		q = Read(search.Text)
+	}
 	c := search.Candidates
 	if c == nil {
 		c = &Candidates{index: r.index}
@@ -70,7 +77,7 @@ func (r *Ranker) Search(search Query) Result {
 		// Slots of another index are other tools: better none than tools that nobody may see.
 		return Result{}
 	}
-	if search.Limit <= 0 || len(q.tokens) == 0 {
+	if search.Limit <= 0 || q.empty() {
 		return Result{}
 	}
 	s := r.scratch.Get().(*scratch)
@@ -79,6 +86,7 @@ func (r *Ranker) Search(search Query) Result {
 
 	reachable := r.lexical(q, s)
 	r.likeGrams(q, s)
+	r.means(q, s)
 	scale := r.cold(s)
 	for i := range r.levels {
 		r.learned(&r.levels[i], q, c, s)
@@ -94,12 +102,8 @@ func (r *Ranker) Search(search Query) Result {
 	return Result{Matches: matches, Steps: len(q.sentences), Fits: len(matches) > 0 && matches[0].Confidence >= r.weights.Confidence.Threshold}
 }
 
-// scales are the highest sums over all tools, by which those of a tool are divided.
-type scales struct{ words, sentence, grams, cold float64 }
-
 // Explain fills in the reasons of matches that this ranker found for a text.
-func (r *Ranker) Explain(text string, matches []Match) {
-	q := parse(text)
+func (r *Ranker) Explain(q *Text, matches ...*Match) {
 	for i := range matches {
 		if slot, ok := r.index.Slot(matches[i].Tool); ok {
 			matches[i].Reasons = reasons(q, r.index.documents[slot], &matches[i].Features)
@@ -107,57 +111,25 @@ func (r *Ranker) Explain(text string, matches []Match) {
 	}
 }
 
-// cold puts together what needs no history. Sums are divided by the highest of all tools, not of those that
-// may be found: what a user may not use does not change the order of what he may.
-func (r *Ranker) cold(s *scratch) scales {
-	m := scales{words: highest(s.words), sentence: highest(s.sentence), grams: highest(s.grams)}
-	for slot := range s.score {
-		if s.words[slot] > 0 || s.grams[slot] > 0 {
-			f := r.coldFeatures(uint32(slot), m, s)
-			s.score[slot] = r.mix(&f, m)
-		}
-	}
-	if m.cold = highest(s.score); m.cold > 0 {
-		for slot := range s.score {
-			s.score[slot] /= m.cold
-		}
-	}
-	return m
-}
-
-// coldFeatures are those that make the cold score.
-func (r *Ranker) coldFeatures(slot uint32, m scales, s *scratch) MatchFeatures {
-	return MatchFeatures{
-		Words:        part(s.words[slot], m.words),
-		Sentence:     part(s.sentence[slot], m.sentence),
-		NameCoverage: s.name[slot],
-		Grams:        part(s.grams[slot], m.grams),
-	}
-}
-
-// mix is what these features come to.
-func (r *Ranker) mix(f *MatchFeatures, m scales) float64 {
-	words := f.Words
-	if m.sentence > 0 {
-		words = (words + r.weights.Sentences*f.Sentence) / (1 + r.weights.Sentences)
-	}
-	return words*(1+r.weights.NameCoverage*f.NameCoverage) + r.weights.Grams*f.Grams
-}
-
 // match tells of a tool what its score is made of.
 func (r *Ranker) match(slot uint32, reachable float64, scale scales, s *scratch) Match {
-	f := r.coldFeatures(slot, scale, s)
+	f := r.coldFeatures(slot, &scale, s)
 	f.Coverage = part(s.words[slot], reachable)
-	rarest := idf(r.index.all(), 0) * (r.weights.Saturation + 1)
+	rarest := idf(r.index.all(), 1) * (r.weights.Saturation + 1)
 	f.Strength = s.words[slot] / (s.words[slot] + strengthHalf*rarest)
-	f.History, f.HistoryShare = s.history[slot], s.share[slot]
-	f.Nearest, f.Similar = s.best[slot], int(s.voters[slot])
-	f.Cold = part(r.mix(&f, scale), scale.cold)
-	return Match{Tool: r.index.documents[slot].tool.ID, Score: s.score[slot], Confidence: r.weights.Confidence.of(&f), Features: f}
+	f.History, f.HistoryShare = at(s.history, slot), at(s.share, slot)
+	f.Nearest, f.Similar = at(s.best, slot), int(at(s.voters, slot))
+	if z := at(s.meaning, slot); z > 0 { // NaN is not
+		f.Outstanding = z
+	}
+	f.Cold = part(r.mix(&f, &scale), scale.cold)
+	return Match{Tool: r.index.documents[slot].tool.ID, Score: s.score[slot], Confidence: r.weights.Confidence.of(&f, r.index.all()), Features: f}
 }
 
-func (w *ConfidenceWeights) of(f *MatchFeatures) float64 {
-	x := w.Constant + w.Coverage*f.Coverage + w.Strength*f.Strength + w.Nearest*f.Nearest + w.Name*f.NameCoverage
+// of is how sure a match among so many tools is. The more there are, the more of them have words of any request, so that
+// the best of many has to be better than the best of few.
+func (w *ConfidenceWeights) of(f *MatchFeatures, tools int) float64 {
+	x := w.Constant + w.Size*math.Log(float64(max(tools, 1))) + w.Coverage*f.Coverage + w.Strength*f.Strength + w.Nearest*f.Nearest + w.History*f.History*f.HistoryShare + w.Name*f.NameCoverage + w.Meaning*max(0, f.Outstanding-nearMeaning)
 	return 1 / (1 + math.Exp(-x))
 }
 
@@ -171,36 +143,21 @@ func (r *Ranker) top(c *Candidates, scores []float64, limit int) []uint32 {
 		}
 		return cmp.Compare(r.index.documents[a].tool.ID, r.index.documents[b].tool.ID)
 	}
+	least := 0.0
 	for i, score := range scores {
 		slot := uint32(i)
-		if score <= 0 || !c.has(uint(i)) || len(top) == limit && before(slot, top[limit-1]) > 0 {
+		if score <= 0 || score < least || !c.has(uint(i)) || len(top) == limit && before(slot, top[limit-1]) > 0 {
 			continue
 		}
 		at, _ := slices.BinarySearchFunc(top, slot, before)
 		top = slices.Insert(top, at, slot)
-		top = top[:min(len(top), limit)]
+		if len(top) >= limit {
+			top = top[:limit]
+			least = scores[top[limit-1]]
+		}
 	}
 	return top
 }
 
 // has tells whether a slot may be found.
 func (c *Candidates) has(slot uint) bool { return c.slots == nil || c.slots.Test(slot) }
-
-func highest(xs []float64) float64 {
-	most := 0.0
-	for _, x := range xs {
-		most = max(most, x)
-	}
-	return most
-}
-
-// highest is that of the candidates.
-func (r *Ranker) highest(c *Candidates, xs []float64) float64 {
-	most := 0.0
-	for slot, x := range xs {
-		if x > most && c.has(uint(slot)) {
-			most = x
-		}
-	}
-	return most
-}

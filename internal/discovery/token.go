@@ -2,11 +2,11 @@ package discovery
 
 import (
 	"strings"
+	"sync/atomic"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/cespare/xxhash/v2"
-	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/kljensen/snowball/english"
 	"golang.org/x/text/unicode/norm"
 )
@@ -15,21 +15,26 @@ import (
 // counts.
 const maxTokenRunes = 40
 
-// numberTerm stands for every number: which one it is says nothing of the tool.
+// numberTerm stands for every number: which one it is seldom says anything of the tool.
 const numberTerm = "#"
+
+// A number of so many digits may be a name (the 12306 of railways, a 365 of office suites), and counts as such if a tool
+// has it.
+const minLiteral, maxLiteral = 3, 8
 
 // token is a word of a text, or one or two characters of a language that writes without spaces.
 type token struct {
 	term    string // what is compared: normalized, in lower case, stemmed
+	key     uint64 // the term as features of requests have it: 64 bits of which the word cannot be read off
 	surface string // as it was written, but for compatibility forms
 	stop    bool   // says nothing of the subject
 	unigram bool   // one character of such a language
+	literal bool   // a number as it is written, besides that it is one
 }
 
-func (t token) number() bool { return t.term == numberTerm }
+func (t *token) number() bool { return t.term == numberTerm }
 
-// key is the term as features of requests have it: 64 bits of which the word cannot be read off.
-func (t token) key() uint64 { return xxhash.Sum64String(t.term) }
+var numberKey = xxhash.Sum64String(numberTerm)
 
 // tokenize splits a text into its first so many tokens:
 //
@@ -39,9 +44,13 @@ func (t token) key() uint64 { return xxhash.Sum64String(t.term) }
 //   - English endings go (Snowball's English stemmer), so that "converting" finds "convert".
 //   - Runs of Han, kana and hangul give each character and each pair of neighbours. Pairs alone lose what is
 //     written with another second character; characters alone match nearly everything.
-//   - A number is a number, whichever. Single letters are left out.
+//   - A number is a number, whichever; one of three to eight digits is a word besides. Single letters are left out.
 func tokenize(text string, limit int) []token {
-	var tokens []token
+	return appendTokens(nil, text, limit)
+}
+
+// appendTokens appends them to others, until there are so many in all.
+func appendTokens(tokens []token, text string, limit int) []token {
 	text = norm.NFKC.String(text)
 	for len(text) > 0 && len(tokens) < limit {
 		r, size := utf8.DecodeRuneInString(text)
@@ -52,7 +61,11 @@ func tokenize(text string, limit int) []token {
 			text = text[length:]
 		case unicode.IsDigit(r):
 			length := prefix(text, unicode.IsDigit)
-			tokens = append(tokens, token{term: numberTerm, surface: text[:length]})
+			number := text[:length]
+			tokens = append(tokens, token{term: numberTerm, key: numberKey, surface: number})
+			if length >= minLiteral && length <= maxLiteral && len(tokens) < limit {
+				tokens = append(tokens, token{term: number, key: xxhash.Sum64String(number), surface: number, literal: true})
+			}
 			text = text[length:]
 		case unicode.IsLetter(r):
 			length := wordLength(text)
@@ -87,6 +100,7 @@ func wordLength(text string) int {
 	for i, r := range text {
 		switch {
 		case i == 0:
+		case 'a' <= r && r <= 'z': // which most are; never ends a word
 		case unicode.Is(unicode.Mn, r): // an accent written by itself
 			continue
 		case !unicode.IsLetter(r) || unspaced(r):
@@ -103,48 +117,58 @@ func wordLength(text string) int {
 	return len(text)
 }
 
-func wordToken(surface string) (token, bool) {
-	word := strings.ToLower(surface)
-	if utf8.RuneCountInString(word) < 2 {
-		return token{}, false
+// wordToken makes a token of a word as it is written, unless it is a single letter.
+func wordToken(surface string) (t token, ok bool) {
+	slot := &knownWords[xxhash.Sum64String(surface)%rememberedWords]
+	known := slot.Load()
+	if known == nil || known.word != surface {
+		known = readWord(surface)
+		if len(surface) <= maxTokenRunes {
+			slot.Store(known)
+		}
 	}
-	if runes := []rune(word); len(runes) > maxTokenRunes {
-		word = string(runes[:maxTokenRunes])
-	}
-	return token{term: stem(word), surface: surface, stop: stopWords[word]}, true
+	t = known.token
+	t.surface = surface
+	return t, t.term != ""
 }
 
-// stems remembers the stems of words: stemming takes longer than all else that is done to a word.
-var stems = func() *lru.Cache[string, string] {
-	cache, err := lru.New[string, string](rememberedStems)
-	if err != nil {
-		panic(err) // only a size below 1 is an error
-	}
-	return cache
-}()
+// knownWord is a word as it is written and the token that it makes, without its surface; the empty token: none.
+type knownWord struct {
+	word  string
+	token token
+}
 
-const rememberedStems = 32_768
+// knownWords remembers words that were read last: stemming takes longer than all else that is done to a word. Each has one
+// place, by its hash, and takes it from the one before; so nothing is locked, and memory is bounded.
+var knownWords [rememberedWords]atomic.Pointer[knownWord]
 
-func stem(word string) string {
-	if stemmed, ok := stems.Get(word); ok {
-		return stemmed
+const rememberedWords = 32_768
+
+func readWord(surface string) *knownWord {
+	known := &knownWord{word: strings.Clone(surface)}
+	word := strings.ToLower(surface)
+	if utf8.RuneCountInString(word) < 2 {
+		return known
 	}
-	stemmed := english.Stem(word, true)
-	stems.Add(strings.Clone(word), stemmed)
-	return stemmed
+	if utf8.RuneCountInString(word) > maxTokenRunes {
+		word = string([]rune(word)[:maxTokenRunes])
+	}
+	stem := strings.Clone(english.Stem(word, true))
+	known.token = token{term: stem, key: xxhash.Sum64String(stem), stop: stopWords[word]}
+	return known
 }
 
 func appendUnspaced(tokens []token, run string, limit int) []token {
-	var last string
-	for len(run) > 0 && len(tokens) < limit {
-		_, size := utf8.DecodeRuneInString(run)
-		one := run[:size]
-		run = run[size:]
-		if last != "" {
-			tokens = append(tokens, token{term: last + one, surface: last + one})
+	last := 0 // the length of the character before
+	for at := 0; at < len(run) && len(tokens) < limit; {
+		_, size := utf8.DecodeRuneInString(run[at:])
+		one := run[at : at+size]
+		if last > 0 {
+			pair := run[at-last : at+size]
+			tokens = append(tokens, token{term: pair, key: xxhash.Sum64String(pair), surface: pair})
 		}
-		tokens = append(tokens, token{term: one, surface: one, unigram: true, stop: stopCharacters[one]})
-		last = one
+		tokens = append(tokens, token{term: one, key: xxhash.Sum64String(one), surface: one, unigram: true, stop: stopCharacters[one]})
+		at, last = at+size, size
 	}
 	return tokens
 }

@@ -21,6 +21,8 @@ type Weights struct {
 	Repetition float64
 	// Number weighs numbers in a request. They tell that a parameter is one, which many are.
 	Number float64
+	// Synonyms weighs other words for those of the request, beside these.
+	Synonyms float64
 	// NameCoverage raises a tool by how much of its name the request has.
 	NameCoverage float64
 	// Sentences weighs the best single sentence of a request beside the whole: several sentences are often
@@ -31,6 +33,8 @@ type Weights struct {
 	// GramLength is the power of the length by which a tool's n-grams are divided: 1 would be the cosine,
 	// which prefers short descriptions too much.
 	GramLength float64
+	// Meaning weighs likeness of meanings, where a model tells them, beside words.
+	Meaning float64
 	// Learned is what past requests do to the ranking.
 	Learned LearnedWeights
 	// Confidence makes of features how sure a match is.
@@ -62,8 +66,14 @@ type LearnedWeights struct {
 	// ToolRarity, from 0 to 1, is how far the weight of a word in a request depends on how many tools it was
 	// used for, instead of in how many requests it stood.
 	ToolRarity float64
-	// GateFrom and GateTo are likenesses of the nearest past request. Below the first, history says nothing of
-	// this request and is left alone; from the second on it counts in full.
+	// Agreement is the power of the share of the neighbours' votes that the first tool gets: what neighbours disagree
+	// about counts less.
+	Agreement float64
+	// TrustPrior is how many past requests of a history have to be asked until how often it is right about them counts
+	// as much as what is supposed: that it is the more often right, the nearer the nearest past request is.
+	TrustPrior float64
+	// GateFrom and GateTo are trust, from 0 to 1: how often history is right about requests like this one, as a share of
+	// how often it is right at best. Below the first it is left alone; from the second on it counts in full.
 	GateFrom, GateTo float64
 	// BackOff is how many past requests a tool needs for its history to count half: n/(n+BackOff). Without it
 	// tools with history bury those that have none.
@@ -87,8 +97,14 @@ type ConfidenceWeights struct {
 	Strength float64
 	// Nearest is for the likeness of the tool's nearest past request.
 	Nearest float64
+	// History is for what past requests say of the tool, times how much they count.
+	History float64
 	// Name is for the share of the tool's name that the request has.
 	Name float64
+	// Meaning is for each standard deviation beyond 3 by which the likeness of meanings is above that of all tools.
+	Meaning float64
+	// Size is for the logarithm of how many tools there are.
+	Size float64
 	// Threshold is the confidence below which a tool is said not to fit.
 	Threshold float64
 }
@@ -116,17 +132,19 @@ func DefaultWeights() Weights {
 		Saturation:          1.2,
 		Repetition:          0.2,
 		Number:              0.2,
+		Synonyms:            0.2,
 		NameCoverage:        0.3,
 		Sentences:           0.8,
 		Grams:               0.24,
 		GramLength:          0.9,
+		Meaning:             0.6,
 		Learned: LearnedWeights{
-			Log: 0.7, Centroid: 0.6, Nearest: 0.6,
+			Log: 0.7, Centroid: 0.5, Nearest: 0.6,
 			LogSaturation: 2, LogLength: 0.6,
-			Neighbours: 20, Sharpness: 4, ToolRarity: 0.3,
-			GateFrom: 0.04, GateTo: 0.37, BackOff: 3, Unproven: 0.2, Share: 0.95, Scale: 2,
+			Neighbours: 20, Sharpness: 4, ToolRarity: 0.5,
+			Agreement: 0.1, TrustPrior: 5, GateFrom: 0, GateTo: 0.8, BackOff: 1.5, Unproven: 0.25, Share: 0.95, Scale: 2,
 		},
-		Confidence: ConfidenceWeights{Constant: -6.4, Coverage: 1, Strength: 13.4, Nearest: 12.2, Name: 2.4, Threshold: 0.3},
+		Confidence: ConfidenceWeights{Constant: -2.5, Coverage: 2.67, Strength: 11.2, Nearest: 2.2, History: 4.5, Name: 1.5, Meaning: 3.5, Size: -0.51, Threshold: 0.3},
 		Tool:       ToolWeights{RiskMedium: 0.01, RiskHigh: 0.03, CostMedium: 0.01, CostHigh: 0.03, Failing: 0.1, Unhealthy: 0.5, Several: 0.02},
 	}
 }
@@ -164,10 +182,12 @@ func (w *Weights) All() []Weight {
 		{"saturation", 0.01, 100, &w.Saturation, nil},
 		{"repetition", 0, 1, &w.Repetition, nil},
 		{"number", 0, 10, &w.Number, nil},
+		{"synonyms", 0, 1, &w.Synonyms, nil},
 		{"name_coverage", 0, 100, &w.NameCoverage, nil},
 		{"sentences", 0, 100, &w.Sentences, nil},
 		{"grams", 0, 100, &w.Grams, nil},
 		{"gram_length", 0, 1, &w.GramLength, nil},
+		{"meaning", 0, 100, &w.Meaning, nil},
 		{"learned.log", 0, 100, &l.Log, nil},
 		{"learned.centroid", 0, 100, &l.Centroid, nil},
 		{"learned.nearest", 0, 100, &l.Nearest, nil},
@@ -176,6 +196,8 @@ func (w *Weights) All() []Weight {
 		{"learned.neighbours", 1, 1000, nil, &l.Neighbours},
 		{"learned.sharpness", 0, 20, &l.Sharpness, nil},
 		{"learned.tool_rarity", 0, 1, &l.ToolRarity, nil},
+		{"learned.agreement", 0, 10, &l.Agreement, nil},
+		{"learned.trust_prior", 0.01, 10_000, &l.TrustPrior, nil},
 		{"learned.gate_from", 0, 1, &l.GateFrom, nil},
 		{"learned.gate_to", 0, 1, &l.GateTo, nil},
 		{"learned.back_off", 0.01, 10_000, &l.BackOff, nil},
@@ -186,7 +208,10 @@ func (w *Weights) All() []Weight {
 		{"confidence.coverage", -100, 100, &c.Coverage, nil},
 		{"confidence.strength", -100, 100, &c.Strength, nil},
 		{"confidence.nearest", -100, 100, &c.Nearest, nil},
+		{"confidence.history", -100, 100, &c.History, nil},
 		{"confidence.name", -100, 100, &c.Name, nil},
+		{"confidence.meaning", -100, 100, &c.Meaning, nil},
+		{"confidence.size", -100, 100, &c.Size, nil},
 		{"confidence.threshold", 0, 1, &c.Threshold, nil},
 		{"tool.risk_medium", 0, 1, &t.RiskMedium, nil},
 		{"tool.risk_high", 0, 1, &t.RiskHigh, nil},

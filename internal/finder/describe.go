@@ -7,6 +7,7 @@ import (
 
 	"github.com/toolgrant/toolgrant/internal/catalog"
 	"github.com/toolgrant/toolgrant/internal/discovery"
+	"github.com/toolgrant/toolgrant/internal/effective"
 	"github.com/toolgrant/toolgrant/internal/id"
 )
 
@@ -15,6 +16,18 @@ const (
 	maxParameters     = 256
 	maxParameterDepth = 4
 )
+
+// Shared describes the shared tools of a catalogue.
+func Shared(world *effective.World) []discovery.Tool {
+	c := newCommon(world, nil)
+	tools := make([]discovery.Tool, 0, world.Catalog.Len())
+	for n := range uint(world.Catalog.Len()) {
+		if t := world.Catalog.Tool(n); t.Owner == "" {
+			tools = append(tools, describe(t, world.Catalog.Type(n), c.servers))
+		}
+	}
+	return tools
+}
 
 // describe tells of a tool what a search needs to know.
 func describe(t *catalog.Tool, toolType *catalog.ToolType, servers map[id.MCPServer]*catalog.MCPServer) discovery.Tool {

@@ -2,6 +2,7 @@ package finder
 
 import (
 	"github.com/toolgrant/toolgrant/internal/catalog"
+	"github.com/toolgrant/toolgrant/internal/discovery"
 	"github.com/toolgrant/toolgrant/internal/effective"
 	"github.com/toolgrant/toolgrant/internal/enable"
 	"github.com/toolgrant/toolgrant/internal/id"
@@ -97,7 +98,7 @@ func (v *View) unknown(f *Facts, candidates *catalog.Set, d *Named) {
 	d.Rejection = RejectedUnknown
 	d.Message, d.MessageZH = "There is no tool named "+quoted(d.Name)+".", "没有名为"+quoted(d.Name)+"的工具。"
 	d.Next, d.NextZH = "Search for what is to be done, and use a name that is found.", "请按要做的事情搜索，并使用搜索到的名称。"
-	for _, m := range v.rank(f, candidates, d.Name, maxNearest) {
+	for _, m := range v.rank(f, candidates, discovery.Read(d.Name), maxNearest) {
 		d.Nearest = append(d.Nearest, v.world.Catalog.Tool(m.Number).Name)
 	}
 	if len(d.Nearest) > 0 {

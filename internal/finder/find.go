@@ -41,8 +41,12 @@ type Facts struct {
 type Request struct {
 	Text string
 	TopK int
+	// Read is the text, if it was read already; then Text need not be given.
+	Read *discovery.Text
 	// Model is what is known of the model: capabilities and provider.
 	Model call.Request
+	// Reranking asks another model for the order; nil: none.
+	Reranking *Reranking
 }
 
 // Result is what was found.
@@ -63,8 +67,9 @@ type Result struct {
 type Match struct {
 	discovery.Match
 	Number     uint
-	Ranking    float64 // its score before Adjustment
-	Adjustment float64 // what risk, cost, health and semantic level leave of it
+	Ranking    float64  // its score before Adjustment
+	Adjustment float64  // what risk, cost, health and semantic level leave of it
+	Relevance  *float64 // what a re-ranker says, from 0 to 1; nil: it did not count
 	Own        bool
 	Enabled    bool
 	Unhealthy  bool
@@ -87,6 +92,10 @@ const maxRelated = 10
 
 // Find finds tools for a request.
 func (v *View) Find(f *Facts, s *Settings, r *Request) Result {
+	text := r.Read
+	if text == nil {
+		text = discovery.Read(r.Text)
+	}
 	candidates := v.candidates(f)
 	candidates.InPlaceDifference(f.Unready(&r.Model))
 	result := Result{Candidates: int(candidates.Count())}
@@ -95,12 +104,19 @@ func (v *View) Find(f *Facts, s *Settings, r *Request) Result {
 	if result.All {
 		wanted = result.Candidates
 	}
-	result.Matches = v.rank(f, candidates, r.Text, wanted)
+	if again := r.Reranking; again != nil && !result.All { // of all candidates there is nothing to choose
+		result.Matches = v.rank(f, candidates, text, max(wanted, again.Candidates))
+		v.rerank(result.Matches, again)
+		result.Matches = result.Matches[:min(len(result.Matches), wanted)]
+	} else {
+		result.Matches = v.rank(f, candidates, text, wanted)
+	}
+	v.explain(text, result.Matches)
 	result.Fits = slices.ContainsFunc(result.Matches, v.fits)
 	if !result.Fits && !result.All { // of all candidates the order still helps
 		result.Matches = nil
 	}
-	result.FastPath = fastPath(f, s, result.Matches, r.Text)
+	result.FastPath = fastPath(f, s, result.Matches, text)
 	for _, m := range result.Matches {
 		result.Found = append(result.Found, m.Tool)
 	}
@@ -147,7 +163,7 @@ func (v *View) before(a *effective.Answer, n, other uint) bool {
 }
 
 // rank finds the best candidates, private and shared ones together.
-func (v *View) rank(f *Facts, candidates *catalog.Set, text string, wanted int) []Match {
+func (v *View) rank(f *Facts, candidates *catalog.Set, text *discovery.Text, wanted int) []Match {
 	// What comes after the first few may come before them for its lower risk or cost.
 	limit := wanted + wanted/2 + 5
 	matches := v.search(f, v.shelf, v.sharedCandidates(candidates), text, limit)
@@ -157,17 +173,18 @@ func (v *View) rank(f *Facts, candidates *catalog.Set, text string, wanted int) 
 	slices.SortFunc(matches, func(a, b Match) int {
 		return cmp.Or(-cmp.Compare(a.Score, b.Score), cmp.Compare(a.Tool, b.Tool))
 	})
-	matches = matches[:min(len(matches), wanted)]
+	return matches[:min(len(matches), wanted)]
+}
+
+// explain fills in why they match.
+func (v *View) explain(text *discovery.Text, matches []Match) {
 	for i := range matches {
 		ranker := v.shelf
 		if matches[i].Own {
 			ranker = v.own
 		}
-		one := []discovery.Match{matches[i].Match}
-		ranker.Explain(text, one)
-		matches[i].Match = one[0]
+		ranker.Explain(text, &matches[i].Match)
 	}
-	return matches
 }
 
 func (v *View) sharedCandidates(candidates *catalog.Set) *discovery.Candidates {
@@ -190,8 +207,8 @@ func (v *View) ownCandidates(candidates *catalog.Set) *discovery.Candidates {
 
 // search finds the best of one index. Scores of one index are shares of its best tool's, which is not comparable with
 // those of another; confidence is. So each is multiplied with the highest confidence in the index.
-func (v *View) search(f *Facts, ranker *discovery.Ranker, candidates *discovery.Candidates, text string, limit int) []Match {
-	found := ranker.Search(discovery.Query{Text: text, Candidates: candidates, Limit: limit})
+func (v *View) search(f *Facts, ranker *discovery.Ranker, candidates *discovery.Candidates, text *discovery.Text, limit int) []Match {
+	found := ranker.Search(discovery.Query{Read: text, Candidates: candidates, Limit: limit})
 	matches := make([]Match, len(found.Matches))
 	most := 0.0
 	for _, m := range found.Matches {
@@ -279,19 +296,15 @@ func related(f *Facts, candidates *catalog.Set, matches []Match) []Related {
 }
 
 // fastPath is the best match that may be called at once.
-func fastPath(f *Facts, s *Settings, matches []Match, text string) *FastPath {
-	var features discovery.Features
+func fastPath(f *Facts, s *Settings, matches []Match, text *discovery.Text) *FastPath {
 	for _, m := range matches {
 		t := f.World.Catalog.Tool(m.Number)
 		if len(t.Capability.DeterministicFor) == 0 || m.Confidence < s.FastPathThreshold || m.Unhealthy ||
 			!f.Answer.Effective.Test(m.Number) || t.Risk != catalog.RiskLow || !f.Index.Harmless(m.Number) {
 			continue
 		}
-		if features == nil {
-			features = discovery.FeaturesOf(text)
-		}
 		for _, task := range t.Capability.DeterministicFor {
-			if features.Has(discovery.FeaturesOf(task)) {
+			if text.Features().Has(discovery.FeaturesOf(task)) {
 				return &FastPath{m.Number, task}
 			}
 		}

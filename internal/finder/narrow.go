@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/toolgrant/toolgrant/internal/catalog"
+	"github.com/toolgrant/toolgrant/internal/discovery"
 	"github.com/toolgrant/toolgrant/internal/effective"
 	"github.com/toolgrant/toolgrant/internal/id"
 )
@@ -40,6 +41,7 @@ func (v *View) Narrow(f *Facts, s *Settings, query string) *Narrowed {
 
 // best are the effective tools that fit a query best, of shared ones and of the user's own apart.
 func (v *View) best(f *Facts, s *Settings, query string) []Match {
+	text := discovery.Read(query)
 	rest := f.Answer.Effective.Difference(v.world.Catalog.Core())
 	rest.InPlaceDifference(f.Answer.Enable.ByChat)
 	top := func(found []Match, limit int) []Match {
@@ -55,9 +57,9 @@ func (v *View) best(f *Facts, s *Settings, query string) []Match {
 		found = slices.DeleteFunc(found, func(m Match) bool { return !v.fits(m) })
 		return found[:min(len(found), limit)]
 	}
-	found := top(v.search(f, v.shelf, v.sharedCandidates(rest), query, 2*s.TopKSystem+5), s.TopKSystem)
+	found := top(v.search(f, v.shelf, v.sharedCandidates(rest), text, 2*s.TopKSystem+5), s.TopKSystem)
 	if v.own != nil {
-		found = append(found, top(v.search(f, v.own, v.ownCandidates(rest), query, 2*s.TopKUser+5), s.TopKUser)...)
+		found = append(found, top(v.search(f, v.own, v.ownCandidates(rest), text, 2*s.TopKUser+5), s.TopKUser)...)
 	}
 	return found
 }

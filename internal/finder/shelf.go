@@ -21,6 +21,7 @@ const maxOwners = 4096
 type Shelf struct {
 	weights discovery.Weights
 	learned func() Learned
+	vectors func() *discovery.Vectors
 
 	making sync.Mutex // held while an index is made
 	common atomic.Pointer[common]
@@ -45,8 +46,12 @@ func NewShelf(weights discovery.Weights, learned func() Learned) *Shelf {
 	if learned == nil {
 		learned = func() Learned { return nil }
 	}
-	return &Shelf{weights: weights, learned: learned, owners: owners}
+	return &Shelf{weights: weights, learned: learned, vectors: func() *discovery.Vectors { return nil }, owners: owners}
 }
+
+// Compare makes the shelf compare meanings, too. vectors tells what shared tools mean, nil if that is not known; equal
+// answers are the same. It must be called before the first search.
+func (s *Shelf) Compare(vectors func() *discovery.Vectors) { s.vectors = vectors }
 
 // Weights are those of the ranking.
 func (s *Shelf) Weights() *discovery.Weights { return &s.weights }
@@ -56,6 +61,7 @@ type common struct {
 	world   *effective.World
 	servers map[id.MCPServer]*catalog.MCPServer
 	learned Learned
+	vectors *discovery.Vectors
 	ranker  *discovery.Ranker
 	slots   []int32 // by number of a tool; -1: it is private
 	numbers []uint  // by slot
@@ -89,10 +95,10 @@ type View struct {
 // Of returns the indexes of a catalogue for a user. A catalogue that is new takes some milliseconds for thousands of
 // tools; the first one takes about a second. Whoever comes meanwhile waits, but no longer than ctx.
 func (s *Shelf) Of(ctx context.Context, world *effective.World, user id.User, groups ...id.Group) (View, error) {
-	learned := s.learned()
+	learned, vectors := s.learned(), s.vectors()
 	c := s.common.Load()
-	if c == nil || c.world != world || c.learned != learned {
-		if c = s.make(world, learned); ctx.Err() != nil {
+	if c == nil || !c.is(world, learned, vectors) {
+		if c = s.make(world, learned, vectors); ctx.Err() != nil {
 			return View{}, ctx.Err()
 		}
 	}
@@ -100,21 +106,31 @@ func (s *Shelf) Of(ctx context.Context, world *effective.World, user id.User, gr
 	return View{common: c, weights: &s.weights, shelf: o.shared, own: o.ranker}, nil
 }
 
+// is tells whether it is made of these.
+func (c *common) is(world *effective.World, learned Learned, vectors *discovery.Vectors) bool {
+	return c.world == world && c.learned == learned && c.vectors == vectors
+}
+
 // make makes the common part for a catalogue.
-func (s *Shelf) make(world *effective.World, learned Learned) *common {
+func (s *Shelf) make(world *effective.World, learned Learned, vectors *discovery.Vectors) *common {
 	s.making.Lock()
 	defer s.making.Unlock()
 	before := s.common.Load()
-	if before != nil && before.world == world && before.learned == learned {
+	if before != nil && before.is(world, learned, vectors) {
 		return before
 	}
 	c := newCommon(world, learned)
+	c.vectors = vectors
 	index := c.index(before)
-	var levels []discovery.Level
-	if learned != nil {
-		levels = learned.Common()
+	if before != nil && before.ranker.Index() == index && before.learned == learned {
+		c.ranker = before.ranker.WithVectors(vectors)
+	} else {
+		var levels []discovery.Level
+		if learned != nil {
+			levels = learned.Common()
+		}
+		c.ranker = discovery.NewRanker(index, s.weights, levels...).WithVectors(vectors)
 	}
-	c.ranker = discovery.NewRanker(index, s.weights, levels...)
 	c.number(index)
 	s.common.Store(c)
 	return c

@@ -14,6 +14,7 @@ import (
 	"github.com/toolgrant/toolgrant/internal/health"
 	"github.com/toolgrant/toolgrant/internal/id"
 	"github.com/toolgrant/toolgrant/internal/learning"
+	"github.com/toolgrant/toolgrant/internal/meaning"
 	"github.com/toolgrant/toolgrant/internal/replica"
 	"github.com/toolgrant/toolgrant/internal/routing"
 )
@@ -31,6 +32,10 @@ type DiscoveryOptions struct {
 	Log *learning.Log
 	// Shadow works out what HYBRID does not answer; nil: one of the server's own.
 	Shadow *routing.Shadow
+	// Meaning knows what requests mean; nil: words only are compared.
+	Meaning *meaning.Keeper
+	// Reranker orders the best matches anew; nil: they stay as they are.
+	Reranker *Reranker
 }
 
 // discoverer finds tools, for DiscoveryService and for ResolveTools.
@@ -102,7 +107,7 @@ func (d *discoverer) view(ctx context.Context, w *effective.World, q *effective.
 
 // SearchTools implements the RPC.
 func (s *discoveryServer) SearchTools(ctx context.Context, r *toolgrantv1.SearchToolsRequest) (*toolgrantv1.SearchToolsResponse, error) {
-	request := finder.Request{Text: r.GetQuery(), TopK: cmp.Or(int(r.GetTopK()), defaultTopK),
+	request := finder.Request{TopK: cmp.Or(int(r.GetTopK()), defaultTopK),
 		Model: call.Request{ModelCapabilities: r.GetModelCapabilities(), ProviderCapabilities: r.GetProviderCapabilities(), Provider: r.GetProvider()}}
 	for {
 		facts, asked, err := s.ask(ctx, r, r.Turn)
@@ -114,7 +119,7 @@ func (s *discoveryServer) SearchTools(ctx context.Context, r *toolgrantv1.Search
 				return nil, err
 			}
 		}
-		response, err := s.found(ctx, &conversed{&facts, &asked.Question, r.GetChatId()}, &request, r.GetExplain())
+		response, err := s.found(ctx, &conversed{&facts, &asked.Question, r.GetChatId()}, r.GetQuery(), request, r.GetExplain())
 		if err != nil {
 			return nil, err
 		}
@@ -159,7 +164,7 @@ func matchToProto(w *effective.World, m *finder.Match, explain bool) *toolgrantv
 		f := &m.Features
 		p.Features = &toolgrantv1.MatchFeatures{Words: f.Words, Sentence: f.Sentence, NameCoverage: f.NameCoverage, Grams: f.Grams, Cold: f.Cold,
 			Coverage: f.Coverage, Strength: f.Strength, History: f.History, HistoryShare: f.HistoryShare, Nearest: f.Nearest, Similar: int32(f.Similar),
-			Ranking: m.Ranking, Adjustment: m.Adjustment}
+			Ranking: m.Ranking, Adjustment: m.Adjustment, Meaning: f.Meaning, Outstanding: f.Outstanding, Relevance: m.Relevance}
 	}
 	return p
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
+	"github.com/toolgrant/toolgrant/internal/discovery"
 	"github.com/toolgrant/toolgrant/internal/effective"
 	"github.com/toolgrant/toolgrant/internal/finder"
 	"github.com/toolgrant/toolgrant/internal/id"
@@ -44,7 +45,7 @@ func (d *discoverer) inShadow(job func(context.Context) error) {
 }
 
 // found answers a search as the user's routing mode has it.
-func (d *discoverer) found(ctx context.Context, c *conversed, r *finder.Request, explain bool) (*toolgrantv1.SearchToolsResponse, error) {
+func (d *discoverer) found(ctx context.Context, c *conversed, query string, r finder.Request, explain bool) (*toolgrantv1.SearchToolsResponse, error) {
 	mode := modeOf(c.facts.World, c.question)
 	switch mode {
 	case routing.Legacy:
@@ -52,12 +53,12 @@ func (d *discoverer) found(ctx context.Context, c *conversed, r *finder.Request,
 		return searchOff(mode), nil
 	case routing.Hybrid:
 		d.inShadow(func(ctx context.Context) error {
-			_, err := d.find(ctx, c, r)
+			_, err := d.find(ctx, c, query, r)
 			return err
 		})
 		return searchOff(mode), nil
 	}
-	result, err := d.find(ctx, c, r)
+	result, err := d.find(ctx, c, query, r)
 	if err != nil {
 		return nil, err
 	}
@@ -67,14 +68,21 @@ func (d *discoverer) found(ctx context.Context, c *conversed, r *finder.Request,
 }
 
 // find finds, and has it recorded.
-func (d *discoverer) find(ctx context.Context, c *conversed, r *finder.Request) (finder.Result, error) {
+func (d *discoverer) find(ctx context.Context, c *conversed, query string, r finder.Request) (finder.Result, error) {
+	r.Read = discovery.Read(query)
+	if d.Meaning != nil {
+		r.Read = d.Meaning.Understand(ctx, r.Read, query)
+	}
+	reranking, cancel := d.Reranker.reranking(ctx, query)
+	defer cancel()
+	r.Reranking = reranking
 	view, err := d.view(ctx, c.facts.World, c.question)
 	if err != nil {
 		return finder.Result{}, err
 	}
-	result := view.Find(d.facts(c.facts, c.question, c.chat), &d.Settings, r)
+	result := view.Find(d.facts(c.facts, c.question, c.chat), &d.Settings, &r)
 	if !c.facts.Expired() || modeOf(c.facts.World, c.question) == routing.Hybrid { // else it is not the answer
-		d.record(c, learning.Search{Kind: learning.KindSearch, Found: result.Found}, r.Text)
+		d.record(c, learning.Search{Kind: learning.KindSearch, Features: r.Read.Features(), Found: result.Found}, query)
 	}
 	return result, nil
 }

@@ -37,7 +37,7 @@ const halfLife = 30 * 24 * time.Hour
 // GroupShare and UserShare are how much the histories of a group and of a user count where they are laid over that of all.
 const (
 	GroupShare = 0.3
-	UserShare  = 0.5
+	UserShare  = 0.7
 )
 
 // Learned is what the uses up to an instant teach. It does not change, but for histories that are made when they are

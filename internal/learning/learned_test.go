@@ -177,9 +177,12 @@ func TestUsesOfGroupsAreBounded(t *testing.T) {
 
 // A use counts half after 30 days, and ages by whole days.
 func TestUsesCountHalfAfterThirtyDays(t *testing.T) {
+	weights := discovery.DefaultWeights()
+	weights.Learned.Agreement = 0 // else an older use opens the gate less, too
 	share := func(age time.Duration) float64 {
-		m := search(learn(use(0, "ann", "rain", "umbrella today", age), use(1, "bob", "sun", "umbrella today", 0)), "new", nil, "umbrella today").Matches
-		for _, one := range m {
+		l := learning.Learn([]learning.Use{use(0, "ann", "rain", "umbrella today", age), use(1, "bob", "sun", "umbrella today", 0)}, weights.Learned, now)
+		r := discovery.NewRanker(discovery.NewIndex(tools), weights, l.Common()...)
+		for _, one := range r.Search(discovery.Query{Text: "umbrella today", Limit: 2}).Matches {
 			if one.Tool == "rain" {
 				return one.Features.HistoryShare
 			}
@@ -187,7 +190,7 @@ func TestUsesCountHalfAfterThirtyDays(t *testing.T) {
 		return 0
 	}
 	// The share of a history of weight n is n/(n+back_off).
-	backOff := discovery.DefaultWeights().Learned.BackOff
+	backOff := weights.Learned.BackOff
 	want := share(0) * (.5 / (.5 + backOff)) / (1 / (1 + backOff))
 	if got := share(30 * 24 * time.Hour); math.Abs(got-want) > 1e-9 || got == 0 {
 		t.Errorf("after 30 days history makes %v of the score, want %v", got, want)

@@ -70,13 +70,11 @@ func NewLog(store LogStore, keepQueries bool, log *slog.Logger) *Log {
 	return l
 }
 
-// Record adds a search for a text, or a narrowing for a message. Of a message nothing is kept.
+// Record adds a search for a text, whose features are given, or a narrowing for a message. The text is kept only if queries
+// are; of a message nothing is.
 func (l *Log) Record(s Search, text string) {
-	if s.Kind == KindSearch {
-		s.Features = discovery.FeaturesOf(text)
-		if l.keep {
-			s.Query = text
-		}
+	if s.Kind == KindSearch && l.keep {
+		s.Query = text
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -47,21 +47,24 @@ const (
 	MatchReasonKind_MATCH_REASON_KIND_GROUP MatchReasonKind = 8
 	// Parts of words only.
 	MatchReasonKind_MATCH_REASON_KIND_SPELLING MatchReasonKind = 9
+	// A model that makes vectors of texts says that the tool means the like.
+	MatchReasonKind_MATCH_REASON_KIND_MEANING MatchReasonKind = 10
 )
 
 // Enum value maps for MatchReasonKind.
 var (
 	MatchReasonKind_name = map[int32]string{
-		0: "MATCH_REASON_KIND_UNSPECIFIED",
-		1: "MATCH_REASON_KIND_ALIAS",
-		2: "MATCH_REASON_KIND_NAME",
-		3: "MATCH_REASON_KIND_KEYWORD",
-		4: "MATCH_REASON_KIND_EXAMPLE",
-		5: "MATCH_REASON_KIND_PAST",
-		6: "MATCH_REASON_KIND_PARAMETER",
-		7: "MATCH_REASON_KIND_DESCRIPTION",
-		8: "MATCH_REASON_KIND_GROUP",
-		9: "MATCH_REASON_KIND_SPELLING",
+		0:  "MATCH_REASON_KIND_UNSPECIFIED",
+		1:  "MATCH_REASON_KIND_ALIAS",
+		2:  "MATCH_REASON_KIND_NAME",
+		3:  "MATCH_REASON_KIND_KEYWORD",
+		4:  "MATCH_REASON_KIND_EXAMPLE",
+		5:  "MATCH_REASON_KIND_PAST",
+		6:  "MATCH_REASON_KIND_PARAMETER",
+		7:  "MATCH_REASON_KIND_DESCRIPTION",
+		8:  "MATCH_REASON_KIND_GROUP",
+		9:  "MATCH_REASON_KIND_SPELLING",
+		10: "MATCH_REASON_KIND_MEANING",
 	}
 	MatchReasonKind_value = map[string]int32{
 		"MATCH_REASON_KIND_UNSPECIFIED": 0,
@@ -74,6 +77,7 @@ var (
 		"MATCH_REASON_KIND_DESCRIPTION": 7,
 		"MATCH_REASON_KIND_GROUP":       8,
 		"MATCH_REASON_KIND_SPELLING":    9,
+		"MATCH_REASON_KIND_MEANING":     10,
 	}
 )
 
@@ -435,7 +439,13 @@ type MatchFeatures struct {
 	Ranking float64 `protobuf:"fixed64,12,opt,name=ranking,proto3" json:"ranking,omitempty"`
 	// What risk, cost, health, semantic level and a confidence below the server's threshold leave of it. More than 1: a
 	// credit.
-	Adjustment    float64 `protobuf:"fixed64,13,opt,name=adjustment,proto3" json:"adjustment,omitempty"`
+	Adjustment float64 `protobuf:"fixed64,13,opt,name=adjustment,proto3" json:"adjustment,omitempty"`
+	// Likeness of meanings, as a share of the best tool's; 0 unless the server has an embedding endpoint that answered.
+	Meaning float64 `protobuf:"fixed64,14,opt,name=meaning,proto3" json:"meaning,omitempty"`
+	// By how many standard deviations the likeness of meanings is above that of all tools; 0 likewise.
+	Outstanding float64 `protobuf:"fixed64,15,opt,name=outstanding,proto3" json:"outstanding,omitempty"`
+	// What a re-ranker says, from 0 to 1; not set unless it was asked, answered in time and was sure enough.
+	Relevance     *float64 `protobuf:"fixed64,16,opt,name=relevance,proto3,oneof" json:"relevance,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -557,6 +567,27 @@ func (x *MatchFeatures) GetRanking() float64 {
 func (x *MatchFeatures) GetAdjustment() float64 {
 	if x != nil {
 		return x.Adjustment
+	}
+	return 0
+}
+
+func (x *MatchFeatures) GetMeaning() float64 {
+	if x != nil {
+		return x.Meaning
+	}
+	return 0
+}
+
+func (x *MatchFeatures) GetOutstanding() float64 {
+	if x != nil {
+		return x.Outstanding
+	}
+	return 0
+}
+
+func (x *MatchFeatures) GetRelevance() float64 {
+	if x != nil && x.Relevance != nil {
+		return *x.Relevance
 	}
 	return 0
 }
@@ -984,7 +1015,7 @@ const file_toolgrant_v1_discovery_proto_rawDesc = "" +
 	"\x05count\x18\x04 \x01(\x05R\x05count\x12\x18\n" +
 	"\amessage\x18\x05 \x01(\tR\amessage\x12\x1d\n" +
 	"\n" +
-	"message_zh\x18\x06 \x01(\tR\tmessageZh\"\xf5\x02\n" +
+	"message_zh\x18\x06 \x01(\tR\tmessageZh\"\xe2\x03\n" +
 	"\rMatchFeatures\x12\x14\n" +
 	"\x05words\x18\x01 \x01(\x01R\x05words\x12\x1a\n" +
 	"\bsentence\x18\x02 \x01(\x01R\bsentence\x12#\n" +
@@ -1001,7 +1032,12 @@ const file_toolgrant_v1_discovery_proto_rawDesc = "" +
 	"\aranking\x18\f \x01(\x01R\aranking\x12\x1e\n" +
 	"\n" +
 	"adjustment\x18\r \x01(\x01R\n" +
-	"adjustment\"\xa3\x01\n" +
+	"adjustment\x12\x18\n" +
+	"\ameaning\x18\x0e \x01(\x01R\ameaning\x12 \n" +
+	"\voutstanding\x18\x0f \x01(\x01R\voutstanding\x12!\n" +
+	"\trelevance\x18\x10 \x01(\x01H\x00R\trelevance\x88\x01\x01B\f\n" +
+	"\n" +
+	"_relevance\"\xa3\x01\n" +
 	"\vRelatedTool\x12\x17\n" +
 	"\atool_id\x18\x01 \x01(\tR\x06toolId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
@@ -1033,7 +1069,7 @@ const file_toolgrant_v1_discovery_proto_rawDesc = "" +
 	"\fnext_step_zh\x18\a \x01(\tR\n" +
 	"nextStepZh\x12#\n" +
 	"\rnearest_names\x18\b \x03(\tR\fnearestNames\x126\n" +
-	"\bwithheld\x18\t \x01(\v2\x1a.toolgrant.v1.WithheldToolR\bwithheld*\xc8\x02\n" +
+	"\bwithheld\x18\t \x01(\v2\x1a.toolgrant.v1.WithheldToolR\bwithheld*\xe7\x02\n" +
 	"\x0fMatchReasonKind\x12!\n" +
 	"\x1dMATCH_REASON_KIND_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17MATCH_REASON_KIND_ALIAS\x10\x01\x12\x1a\n" +
@@ -1044,7 +1080,9 @@ const file_toolgrant_v1_discovery_proto_rawDesc = "" +
 	"\x1bMATCH_REASON_KIND_PARAMETER\x10\x06\x12!\n" +
 	"\x1dMATCH_REASON_KIND_DESCRIPTION\x10\a\x12\x1b\n" +
 	"\x17MATCH_REASON_KIND_GROUP\x10\b\x12\x1e\n" +
-	"\x1aMATCH_REASON_KIND_SPELLING\x10\t*\x9a\x01\n" +
+	"\x1aMATCH_REASON_KIND_SPELLING\x10\t\x12\x1d\n" +
+	"\x19MATCH_REASON_KIND_MEANING\x10\n" +
+	"*\x9a\x01\n" +
 	"\x0fRejectionReason\x12 \n" +
 	"\x1cREJECTION_REASON_UNSPECIFIED\x10\x00\x12!\n" +
 	"\x1dREJECTION_REASON_UNKNOWN_NAME\x10\x01\x12\x1d\n" +
@@ -1103,6 +1141,7 @@ func file_toolgrant_v1_discovery_proto_init() {
 	file_toolgrant_v1_tool_proto_init()
 	file_toolgrant_v1_tool_type_proto_init()
 	file_toolgrant_v1_withheld_proto_init()
+	file_toolgrant_v1_discovery_proto_msgTypes[2].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

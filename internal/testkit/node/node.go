@@ -207,5 +207,7 @@ func (n *Node) learn(t testing.TB, store *postgres.Store, o *Options, logger *sl
 	n.Searches = learning.NewLog(store, false, logger)
 	t.Cleanup(func() { _ = n.Searches.Close(context.WithoutCancel(testkit.Context(t))) })
 	o.Discovery.Log = n.Searches
-	o.Discovery.Shelf = finder.NewShelf(weights, func() finder.Learned { return n.Learning.Learned() })
+	if o.Discovery.Shelf == nil {
+		o.Discovery.Shelf = finder.NewShelf(weights, func() finder.Learned { return n.Learning.Learned() })
+	}
 }
