@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -53,7 +52,7 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	if err := postgres.Migrate(ctx, url); err != nil {
 		return err
 	}
-	store, err := postgres.Open(ctx, url, postgres.WithTracer(tracing.QueryTracer()))
+	store, err := postgres.Open(ctx, url, postgres.WithTracer(tracing.QueryTracer()), postgres.WithStandby(string(c.StandbyURL)))
 	if err != nil {
 		return err
 	}
@@ -123,10 +122,19 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	if _, err := finding.Shelf.Of(ctx, memory.World(), ""); err != nil { // the first index takes longest
 		return err
 	}
-	server := grpcserver.New(grpcserver.Options{Store: store, Replica: memory, Discovery: finding, Gate: gate, Resets: store, History: history, Health: board, Calls: calls(c, others.memory(), outcomes, metrics),
-		Logger: log, CallTimeout: c.CallTimeout, Answers: answers, CheckpointInterval: c.CheckpointInterval, ApprovalTTL: c.ApprovalTTL,
-		ServerOptions: append(tracing.ServerOptions(), grpc.ChainUnaryInterceptor(metrics.CountUnary), grpc.ChainStreamInterceptor(metrics.CountStream)),
-		Answered:      metrics.Answered})
+	trust, err := newTrust(c, memory, store, log)
+	if err != nil {
+		return err
+	}
+	limits, err := newLimits(c)
+	if err != nil {
+		return err
+	}
+	streams := grpcserver.NewDrain()
+	server := grpcserver.New(limits.options(c, grpcserver.Options{Authenticate: trust.authenticate(), Store: store, Replica: memory, Discovery: finding, Gate: gate, Resets: store, History: history, Health: board, Calls: calls(c, others.memory(), outcomes, metrics),
+		Logger: log, Drain: streams, Answers: answers, CheckpointInterval: c.CheckpointInterval, ApprovalTTL: c.ApprovalTTL,
+		ServerOptions: append(tracing.ServerOptions(), trust.serverOption(), grpc.ChainUnaryInterceptor(metrics.CountUnary), grpc.ChainStreamInterceptor(metrics.CountStream)),
+		Answered:      metrics.Answered}))
 	monitor := &monitor{replica: memory, health: grpchealth.NewServer()}
 	healthv1.RegisterHealthServer(server, monitor.health)
 	reflection.Register(server)
@@ -135,36 +143,45 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	metrics.WatchReplica(memory.Stats)
 	metrics.WatchAnswers(answers.Size)
 	metrics.WatchPool(store.PoolStat)
+	if c.StandbyURL != "" {
+		metrics.WatchStandby(func() (served, behind, failed uint64) {
+			s := store.StandbyStats()
+			return s.Served, s.Behind, s.Failed
+		})
+	}
 	metrics.WatchQuotas(gate.Stats)
 	metrics.WatchHealth(board.Stats)
 	metrics.WatchHistory(history.Stats)
 	others.watched(metrics)
+	limits.watched(metrics)
 
-	grpcListener, err := net.Listen("tcp", c.GRPCAddr)
+	services, err := grpcserver.Web(server, grpcserver.WebOptions{Authenticated: trust.authenticator != nil, Origins: c.CORSOrigins})
 	if err != nil {
-		return fmt.Errorf("gRPC: %w", err)
+		return errors.Join(err, limits.close())
 	}
-	httpListener, err := net.Listen("tcp", c.HTTPAddr)
+	mcpSide, err := newMCPSide(c, trust, memory, store, log)
 	if err != nil {
-		return errors.Join(fmt.Errorf("HTTP: %w", err), grpcListener.Close())
-	}
-	services, err := grpcserver.Web(server)
-	if err != nil {
-		return errors.Join(err, grpcListener.Close(), httpListener.Close())
-	}
-	mcpSide, err := newMCPSide(c, grpcListener.Addr().String(), memory, store, log)
-	if err != nil {
-		return errors.Join(err, grpcListener.Close(), httpListener.Close())
+		return errors.Join(err, limits.close())
 	}
 	defer mcpSide.close()
-	web := &http.Server{Handler: monitor.handler(metrics.Handler(log), services, mcpSide.gateway.Handler()), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
-	log.Info(fmt.Sprintf("Toolgrant serves gRPC on %s, and over HTTP, with /mcp, /healthz, /readyz and /metrics, on http://%s", grpcListener.Addr(), httpListener.Addr()))
-	log.Warn("there is no authentication: whoever can reach these addresses on this machine may do everything")
+	web := limits.server(monitor.handler(trust, metrics.Handler(log), services, mcpSide.gateway.Handler()))
+	scheme, serveWeb := trust.secure(web)
+	log.Info(fmt.Sprintf("Toolgrant serves gRPC on %s, and over HTTP, with /mcp, /healthz, /readyz and /metrics, on %s://%s", limits.grpc.Addr(), scheme, limits.web.Addr()))
+	trust.tell(c)
 
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return server.Serve(grpcListener) })
+	group, ended := errgroup.WithContext(ctx)
+	asked := ctx
+	// What calls rest on goes on until the last one has its answer.
+	ctx, rest := context.WithCancel(context.WithoutCancel(ctx))
+	defer rest()
+	group.Go(func() error { return server.Serve(limits.grpc) })
+	group.Go(func() error { return server.Serve(trust.own) })
 	group.Go(func() error {
-		if err := web.Serve(httpListener); !errors.Is(err, http.ErrServerClosed) {
+		trust.run(ctx)
+		return nil
+	})
+	group.Go(func() error {
+		if err := serveWeb(limits.web); !errors.Is(err, http.ErrServerClosed) {
 			return err
 		}
 		return nil
@@ -190,20 +207,14 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 		mcpSide.run(ctx)
 		return nil
 	})
-	group.Go(func() error {
-		prune(ctx, "changes", store.PruneChanges, c.ChangesRetention, log)
-		return nil
-	})
+	for _, old := range prunings(c, store) {
+		group.Go(func() error {
+			old.run(ctx, log)
+			return nil
+		})
+	}
 	group.Go(func() error {
 		follower.Run(ctx)
-		return nil
-	})
-	group.Go(func() error {
-		prune(ctx, "searches", store.PruneSearches, c.CallOutcomesRetention, log)
-		return nil
-	})
-	group.Go(func() error {
-		prune(ctx, "outcomes of calls", store.PruneOutcomes, c.CallOutcomesRetention, log)
 		return nil
 	})
 	group.Go(func() error {
@@ -211,24 +222,10 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 		return nil
 	})
 	group.Go(func() error {
-		<-ctx.Done()
-		log.Info("shutting down")
-		monitor.health.Shutdown()
-		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.ShutdownTimeout)
-		defer cancel()
-		mcpSide.gateway.Close()
-		err := web.Shutdown(limit) // before the other, which would break off calls over HTTP
-		drained := make(chan struct{})
-		go func() {
-			server.GracefulStop()
-			close(drained)
-		}()
-		select {
-		case <-drained:
-		case <-limit.Done():
-			server.Stop()
-		}
-		return err
+		<-ended.Done()
+		defer rest()
+		d := drain{monitor: monitor, streams: streams, web: web, server: server, mcp: mcpSide, log: log}
+		return d.run(ctx, c, asked.Err() != nil)
 	})
 	return group.Wait()
 }
@@ -255,23 +252,4 @@ func calls(c *config.Config, memory *call.Memory, outcomes *call.Outcomes, metri
 	return grpcserver.CallOptions{Memory: memory, Outcomes: outcomes, Synonyms: synonyms, CacheBytes: uint64(c.CacheBytes) / 8,
 		Deployment: call.Deployment{Network: c.AllowNetwork, FilesystemRead: c.AllowFilesystemRead, FilesystemWrite: c.AllowFilesystemWrite},
 		Decided:    metrics.CallDecided, Reported: metrics.CallReported}
-}
-
-// maxPruneInterval is how often old rows are deleted at least.
-const maxPruneInterval = time.Hour
-
-// prune deletes with forget what is older than the retention, now and then.
-func prune(ctx context.Context, what string, forget func(context.Context, time.Time) error, retention time.Duration, log *slog.Logger) {
-	ticker := time.NewTicker(min(retention/10, maxPruneInterval))
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case now := <-ticker.C:
-			if err := forget(ctx, now.Add(-retention)); err != nil && ctx.Err() == nil {
-				log.WarnContext(ctx, "old "+what+" could not be deleted; it will be tried again", "error", err)
-			}
-		}
-	}
 }

@@ -7,11 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/toolgrant/toolgrant/internal/discovery"
@@ -25,10 +24,31 @@ type Config struct {
 	GRPCAddr        string        `name:"grpc_addr" default:"127.0.0.1:7700" usage:"where gRPC is served"`
 	HTTPAddr        string        `name:"http_addr" default:"127.0.0.1:7701" usage:"where the API is served over HTTP, and /healthz, /readyz, /metrics and /debug/pprof/"`
 	DatabaseURL     Secret        `name:"database_url" usage:"a PostgreSQL database; empty: a private one in --data-dir"`
+	StandbyURL      Secret        `name:"standby_url" usage:"a streaming standby of it, where users and chats are read as far as it has replayed"`
 	RedisURL        Secret        `name:"redis_url" usage:"a Redis that servers of one database share, for the counters of quotas and to wake one another: redis://host/0, redis-cluster://host,host or redis-sentinel://host,host/master; empty: a private one in memory"`
 	DataDir         string        `name:"data_dir" usage:"where the private PostgreSQL keeps its data"`
 	CallTimeout     time.Duration `name:"call_timeout" default:"1m" usage:"how long a call may take, whatever its caller's patience"`
 	ShutdownTimeout time.Duration `name:"shutdown_timeout" default:"10s" usage:"how long calls in flight may take at shutdown"`
+
+	APIKeys                 bool          `name:"api_keys" default:"false" usage:"callers may prove who they are by API keys"`
+	AdminKeyFile            string        `name:"admin_key_file" usage:"a file with an API key of the role admin besides, for the first administrator; it is made if it is missing"`
+	JWTIssuers              Issuers       `name:"jwt_issuers" usage:"issuers of tokens by which callers may prove who they are; YAML"`
+	MTLSSubjects            Subjects      `name:"mtls_subjects" usage:"whom certificates of clients prove; YAML"`
+	TLSCertFile             string        `name:"tls_cert_file" usage:"a PEM file with the server's certificate, and those between it and its authority"`
+	TLSKeyFile              string        `name:"tls_key_file" usage:"a PEM file with the key of tls_cert_file"`
+	TLSClientCAFile         string        `name:"tls_client_ca_file" usage:"a PEM file with the authorities of clients' certificates, for mtls_subjects"`
+	AllowPlaintext          bool          `name:"allow_plaintext" default:"false" usage:"serve others than this machine without TLS: something in front must encrypt"`
+	CORSOrigins             Origins       `name:"cors_origins" usage:"web pages of which origins may call, such as https://app.example.com; separated by commas"`
+	DrainDelay              time.Duration `name:"drain_delay" default:"0s" usage:"how long a server that is to end goes on, saying that it is not ready, until balancers have noticed"`
+	RequireDeadlines        bool          `name:"require_deadlines" default:"false" usage:"refuse unary calls by gRPC that have no deadline"`
+	MaxCalls                int           `name:"max_calls" default:"10000" usage:"how many unary calls may be under way; 0: any number"`
+	MaxCallsPerCaller       int           `name:"max_calls_per_caller" default:"5000" usage:"how many of one caller; 0: any number"`
+	MaxStreams              int           `name:"max_streams" default:"50000" usage:"how many streams may be open; 0: any number"`
+	MaxStreamsPerCaller     int           `name:"max_streams_per_caller" default:"25000" usage:"how many of one caller; 0: any number"`
+	MaxStreamsPerConnection int           `name:"max_streams_per_connection" default:"10000" usage:"how many calls and streams one connection by gRPC may have under way"`
+	MaxConnections          int           `name:"max_connections" default:"32768" usage:"how many connections each address takes, and of one client's address half of it; 0: any number"`
+	MaxConnectionAge        time.Duration `name:"max_connection_age" default:"1h" usage:"when clients by gRPC are asked to connect anew, so that new servers get their share; 0: never"`
+	MaxMessageBytes         Bytes         `name:"max_message_bytes" default:"64MiB" usage:"how large a request may be"`
 
 	MaxStaleness       time.Duration `name:"max_staleness" default:"1s" usage:"how old an answer from memory may be"`
 	ServeStale         bool          `name:"serve_stale" default:"false" usage:"answer from memory, and say so, while the database cannot be reached"`
@@ -49,6 +69,12 @@ type Config struct {
 	McpRefreshInterval    time.Duration `name:"mcp_refresh_interval" default:"5m" usage:"how often external MCP servers are asked whether their functions changed; 0: never"`
 	McpAllowStdio         bool          `name:"mcp_allow_stdio" default:"false" usage:"start MCP servers that are child processes: whoever may write the catalogue may then run any command as this server's user"`
 	McpNativeServer       string        `name:"mcp_native_server" usage:"the id of the MCP server that runs native and built-in tools for MCP clients; empty: they are not served over MCP"`
+	ChatRetention         time.Duration `name:"chat_retention" default:"0s" usage:"how long chats that ended are kept, with their logs; 0: for good"`
+	QuotaHistoryRetention time.Duration `name:"quota_history_retention" default:"0s" usage:"how long it is kept what was used of quotas by day; 0: for good"`
+	McpMaxSessions        int           `name:"mcp_max_sessions" default:"4096" usage:"how many sessions and streams of changes MCP clients may have open"`
+	McpMaxUserSessions    int           `name:"mcp_max_user_sessions" default:"64" usage:"how many of them those of one user may have open"`
+	McpSessionTimeout     time.Duration `name:"mcp_session_timeout" default:"1h" usage:"how long a session is kept whose MCP client sends nothing"`
+	McpElicitApprovals    bool          `name:"mcp_elicit_approvals" default:"true" usage:"ask users for approvals through those MCP clients that can ask them; otherwise only those who use ApprovalService decide"`
 	CallOutcomesRetention time.Duration `name:"call_outcomes_retention" default:"2160h" usage:"how long it is kept how calls went"`
 
 	JITThreshold        int           `name:"jit_threshold" default:"15" usage:"so many tools are told to a model without a choice: searches return them all, queries narrow nothing"`
@@ -77,12 +103,27 @@ type Config struct {
 // Validate names every value that breaks a rule, and where it comes from.
 func (c *Config) Validate() error {
 	return errors.Join(
-		c.rule("grpc_addr", loopback(c.GRPCAddr)),
-		c.rule("http_addr", loopback(c.HTTPAddr)),
+		c.rule("grpc_addr", c.served(c.GRPCAddr)),
+		c.rule("http_addr", c.served(c.HTTPAddr)),
+		c.rule("admin_key_file", c.needs(c.AdminKeyFile != "", c.APIKeys, "api_keys")),
+		c.rule("tls_cert_file", c.needs(c.TLSCertFile != "", c.TLSKeyFile != "", "tls_key_file")),
+		c.rule("tls_key_file", c.needs(c.TLSKeyFile != "", c.TLSCertFile != "", "tls_cert_file")),
+		c.rule("tls_client_ca_file", c.needs(c.TLSClientCAFile != "", c.TLSCertFile != "", "tls_cert_file")),
+		c.rule("mtls_subjects", c.needs(len(c.MTLSSubjects) > 0, c.TLSClientCAFile != "", "tls_client_ca_file")),
+		c.rule("cors_origins", c.needs(len(c.CORSOrigins) > 0, c.Authenticates(), "authentication (api_keys, jwt_issuers or mtls_subjects)")),
 		c.rule("redis_url", redis(c.RedisURL)),
 		c.rule("data_dir", notEmpty(c.DataDir)),
 		c.rule("call_timeout", positive(c.CallTimeout)),
 		c.rule("shutdown_timeout", notNegative(c.ShutdownTimeout)),
+		c.rule("drain_delay", between(0, 10*time.Minute, c.DrainDelay)),
+		c.rule("max_calls", number(0, math.MaxInt32, c.MaxCalls)),
+		c.rule("max_calls_per_caller", number(0, math.MaxInt32, c.MaxCallsPerCaller)),
+		c.rule("max_streams", number(0, math.MaxInt32, c.MaxStreams)),
+		c.rule("max_streams_per_caller", number(0, math.MaxInt32, c.MaxStreamsPerCaller)),
+		c.rule("max_streams_per_connection", number(1, math.MaxInt32, c.MaxStreamsPerConnection)),
+		c.rule("max_connections", number(0, math.MaxInt32, c.MaxConnections)),
+		c.rule("max_connection_age", zeroOr(time.Second, c.MaxConnectionAge)),
+		c.rule("max_message_bytes", between[Bytes](4<<10, 64<<20, c.MaxMessageBytes)),
 		c.rule("max_staleness", atLeast(20*time.Millisecond, c.MaxStaleness)),
 		c.rule("cache_bytes", atLeast(1<<20, c.CacheBytes)),
 		c.rule("changes_retention", atLeast(time.Minute, c.ChangesRetention)),
@@ -92,6 +133,11 @@ func (c *Config) Validate() error {
 		c.rule("approval_ttl", atLeast(time.Second, c.ApprovalTTL)),
 		c.rule("mcp_native_server", identifier(c.McpNativeServer)),
 		c.rule("mcp_refresh_interval", zeroOr(time.Second, c.McpRefreshInterval)),
+		c.rule("chat_retention", zeroOr(time.Minute, c.ChatRetention)),
+		c.rule("quota_history_retention", zeroOr(24*time.Hour, c.QuotaHistoryRetention)),
+		c.rule("mcp_max_sessions", number(1, 1_000_000, c.McpMaxSessions)),
+		c.rule("mcp_max_user_sessions", number(1, 1_000_000, c.McpMaxUserSessions)),
+		c.rule("mcp_session_timeout", between(time.Second, 24*time.Hour, c.McpSessionTimeout)),
 		c.rule("call_outcomes_retention", atLeast(time.Hour, c.CallOutcomesRetention)),
 		c.rule("jit_threshold", number(0, 10_000, c.JITThreshold)),
 		c.rule("top_k_system", number(0, 100, c.TopKSystem)),
@@ -122,21 +168,6 @@ func (c *Config) rule(name string, broken error) error {
 		source = name
 	}
 	return fmt.Errorf("%s: %w", source, broken)
-}
-
-// loopback: without authentication, only this machine may ask.
-func loopback(address string) error {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return fmt.Errorf("must be host:port, not %q", address)
-	}
-	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return fmt.Errorf("the port must be a number from 0 to 65535, not %q", port)
-	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("%q is not a loopback address, and there is no authentication yet", address)
-	}
-	return nil
 }
 
 func redis(address Secret) error {
@@ -171,7 +202,10 @@ func atLeast[T interface {
 	return nil
 }
 
-func between(least, most, d time.Duration) error {
+func between[T interface {
+	cmp.Ordered
+	String() string
+}](least, most, d T) error {
 	if d < least || d > most {
 		return fmt.Errorf("must be %s to %s, not %s", least, most, d)
 	}

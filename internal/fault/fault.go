@@ -24,6 +24,7 @@ const (
 	Aborted
 	ResourceExhausted
 	Unavailable
+	Unauthenticated
 )
 
 // Reason is the name of a value of the API's ErrorReason, without its prefix.
@@ -52,6 +53,14 @@ const (
 	ReasonQuotaExceeded       Reason = "QUOTA_EXCEEDED"
 	ReasonApprovalDecided     Reason = "APPROVAL_DECIDED"
 	ReasonCallReported        Reason = "CALL_REPORTED"
+	ReasonServerBusy          Reason = "SERVER_BUSY"
+	ReasonCallerBusy          Reason = "CALLER_BUSY"
+	ReasonDeadlineRequired    Reason = "DEADLINE_REQUIRED"
+	ReasonUnauthenticated     Reason = "UNAUTHENTICATED"
+	ReasonRoleNotAllowed      Reason = "ROLE_NOT_ALLOWED"
+	ReasonAnotherUser         Reason = "ANOTHER_USER"
+	ReasonAPIKeyEnded         Reason = "API_KEY_ENDED"
+	ReasonIssuerUnavailable   Reason = "ISSUER_UNAVAILABLE"
 )
 
 // Violation is one field at fault and the rule that it breaks.
@@ -69,7 +78,7 @@ type Fault struct {
 	ID         string // NotFound, AlreadyExists: its id
 	Violations []Violation
 	Denials    []Denial      // ResourceExhausted: the rules that denied
-	RetryAfter time.Duration // ResourceExhausted: how long to wait; 0: waiting does not help
+	RetryAfter time.Duration // ResourceExhausted, Unavailable: how long to wait; 0: waiting does not help, or it is not known how long
 	Cause      error         // for the log, never for the caller
 }
 
@@ -99,6 +108,9 @@ func (f *Fault) Unwrap() error { return f.Cause }
 
 // As returns the fault in an error's chain.
 func As(err error) (*Fault, bool) {
+	if err == nil {
+		return nil, false // without an allocation
+	}
 	var f *Fault
 	ok := errors.As(err, &f)
 	return f, ok

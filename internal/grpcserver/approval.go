@@ -35,6 +35,7 @@ type approvalServer struct {
 	store      ApprovalStore
 	replica    *replica.Replica
 	checkpoint time.Duration
+	drain      *Drain
 	now        func() time.Time
 }
 

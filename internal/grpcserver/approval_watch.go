@@ -66,6 +66,8 @@ func (s *approvalServer) WatchApprovals(r *toolgrantv1.WatchApprovalsRequest, st
 			return stream.Context().Err()
 		case <-s.replica.Stopped():
 			return replica.ErrStopped
+		case <-s.drain.of(stream.Context()):
+			return replica.ErrStopped
 		case <-watcher.Changed:
 		case <-due:
 		case <-checkpoint.C:

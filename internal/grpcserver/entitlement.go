@@ -28,6 +28,7 @@ type entitlementServer struct {
 	answered   func(bytes int, held bool)
 	watching   *semaphore.Weighted // how many watchers make their answers at a time
 	checkpoint time.Duration
+	drain      *Drain
 	now        func() time.Time
 }
 

@@ -31,6 +31,7 @@ var codeOf = map[fault.Kind]codes.Code{
 	fault.Aborted:            codes.Aborted,
 	fault.ResourceExhausted:  codes.ResourceExhausted,
 	fault.Unavailable:        codes.Unavailable,
+	fault.Unauthenticated:    codes.Unauthenticated,
 }
 
 // translateErrors is the one place where errors become statuses. What is not a fault is logged, and told to
@@ -56,6 +57,9 @@ func toStatus(ctx context.Context, logger *slog.Logger, method string, err error
 		return status.FromContextError(ended).Err()
 	}
 	f, ok := fault.As(err)
+	if _, own := status.FromError(err); !ok && own { // gRPC's own word: nobody is there to send to, or health's answer
+		return err
+	}
 	if !ok {
 		logger.ErrorContext(ctx, "internal error", "method", method, "error", err)
 		f = &fault.Fault{Reason: fault.ReasonInternal, Message: "internal error"}

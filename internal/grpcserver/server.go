@@ -21,6 +21,7 @@ import (
 	"github.com/toolgrant/toolgrant/internal/discovery"
 	"github.com/toolgrant/toolgrant/internal/effective"
 	"github.com/toolgrant/toolgrant/internal/enable"
+	"github.com/toolgrant/toolgrant/internal/erasure"
 	"github.com/toolgrant/toolgrant/internal/finder"
 	"github.com/toolgrant/toolgrant/internal/health"
 	"github.com/toolgrant/toolgrant/internal/id"
@@ -29,8 +30,17 @@ import (
 	"github.com/toolgrant/toolgrant/internal/revision"
 )
 
-// maxMessageBytes bounds messages: the largest manifest.
+// maxMessageBytes bounds messages, unless Options say otherwise: the largest manifest.
 const maxMessageBytes = 64 << 20
+
+const (
+	// maxHeaderBytes bounds the metadata of a call. A reason for the audit log, a trace and a token are in it.
+	maxHeaderBytes = 32 << 10
+	// handshakeTimeout is how long a new connection may take to say that it speaks HTTP/2.
+	handshakeTimeout = 5 * time.Second
+	// maxStreamsPerConnection is how many calls one connection may have under way, unless Options say otherwise.
+	maxStreamsPerConnection = 10_000
+)
 
 // Store is the storage that the handlers need. Its errors are faults, or unexpected. A revision that it
 // returns with an answer is the one that the answer is complete through; with a write, it names the write.
@@ -63,7 +73,9 @@ type Store interface {
 	// Preview tells what Edit would change.
 	Preview(ctx context.Context, decide func(stored admin.Manifest) (admin.Edit, error)) ([]admin.Change, revision.Revision, error)
 	ApprovalStore
+	APIKeyStore
 	CallStore
+	erasure.Store
 }
 
 // Options is what a server is made of.
@@ -89,8 +101,24 @@ type Options struct {
 	CheckpointInterval time.Duration
 	// CallTimeout ends calls that take longer; 0: only their callers do.
 	CallTimeout time.Duration
+	// RequireDeadlines refuses unary calls by gRPC without a deadline before anything of them is read, and lets none be
+	// later than CallTimeout: otherwise a call that never sends its request stays as long as its connection.
+	RequireDeadlines bool
+	// MaxMessageBytes bounds messages; 0: 64 MiB.
+	MaxMessageBytes int
+	// MaxStreamsPerConnection is how many calls and streams a connection may have at a time; 0: 10,000.
+	MaxStreamsPerConnection int
+	// MaxConnectionAge is when a connection is asked to end, and calls go on with another; 0: never.
+	MaxConnectionAge time.Duration
+	// Drain ends streams; nil: they end when the replica stops.
+	Drain *Drain
+	// Calling and Streaming bound what is under way, of each caller by what it proved to be, or else its address; nil: no
+	// bound.
+	Calling, Streaming *Crowd
 	// ApprovalTTL is how long a call waits for a person's word.
 	ApprovalTTL time.Duration
+	// Authenticate tells who calls; nil: nobody is asked, and everybody may do everything.
+	Authenticate Authenticate
 	// ServerOptions come before the server's own: interceptors among them see what callers are answered.
 	ServerOptions []grpc.ServerOption
 	// Answered, unless it is nil, is told of each answer of ResolveTools: its bytes, and whether it was held.
@@ -104,6 +132,12 @@ func New(o Options) *grpc.Server {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.MaxMessageBytes == 0 {
+		o.MaxMessageBytes = maxMessageBytes
+	}
+	if o.MaxStreamsPerConnection == 0 {
+		o.MaxStreamsPerConnection = maxStreamsPerConnection
+	}
 	if o.Answered == nil {
 		o.Answered = func(int, bool) {}
 	}
@@ -111,18 +145,26 @@ func New(o Options) *grpc.Server {
 	if err != nil {
 		panic("protovalidate: " + err.Error()) // the rules are compiled in
 	}
+	deadlines := &deadlines{most: o.CallTimeout}
+	if o.RequireDeadlines {
+		o.ServerOptions = append(slices.Clone(o.ServerOptions), grpc.InTapHandle(deadlines.tap))
+	}
+	access := &access{authenticate: o.Authenticate, replica: o.Replica, approvals: o.Store}
 	s := grpc.NewServer(append(slices.Clone(o.ServerOptions),
 		grpc.ForceServerCodecV2(newCodec()),
-		grpc.MaxRecvMsgSize(maxMessageBytes),
+		grpc.MaxRecvMsgSize(o.MaxMessageBytes),
+		grpc.MaxConcurrentStreams(uint32(o.MaxStreamsPerConnection)),
+		grpc.MaxHeaderListSize(maxHeaderBytes),
+		grpc.ConnectionTimeout(handshakeTimeout),
 		// Goroutines that serve one call after the other need not grow their stacks each time. While all are busy,
 		// or taken by watchers, gRPC starts others.
 		grpc.NumStreamWorkers(256),
 		// Watchers are many and mostly idle: connections hold little memory, and those whose peers are gone end.
 		grpc.ReadBufferSize(8<<10),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, MaxConnectionAge: o.MaxConnectionAge, MaxConnectionAgeGrace: o.CallTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
-		grpc.ChainUnaryInterceptor(limit(o.CallTimeout), translateErrors(o.Logger), validate(validator)),
-		grpc.ChainStreamInterceptor(translateStreamErrors(o.Logger), validateStream(validator)),
+		grpc.ChainUnaryInterceptor(limit(o.CallTimeout), translateErrors(o.Logger), access.unary, admit(o.Calling), validate(validator)),
+		grpc.ChainStreamInterceptor(translateStreamErrors(o.Logger), endOthers(o.Drain), access.stream, admitStream(o.Streaming), validateStream(validator)),
 	)...)
 	if o.Discovery.Shelf == nil {
 		o.Discovery.Shelf = finder.NewShelf(discovery.DefaultWeights(), nil)
@@ -133,7 +175,7 @@ func New(o Options) *grpc.Server {
 	conversations := newConversations(o.Calls.CacheBytes)
 	finds := &discoverer{DiscoveryOptions: o.Discovery, conversations: conversations, deployment: o.Calls.Deployment, board: o.Health}
 	s.RegisterService(entitlementDesc(), &entitlementServer{store: o.Store, replica: o.Replica, gate: o.Gate, answers: o.Answers, finds: finds, answered: o.Answered,
-		watching: semaphore.NewWeighted(int64(runtime.GOMAXPROCS(0))), checkpoint: o.CheckpointInterval, now: o.Now})
+		watching: semaphore.NewWeighted(int64(runtime.GOMAXPROCS(0))), checkpoint: o.CheckpointInterval, drain: o.Drain, now: o.Now})
 	toolgrantv1.RegisterChatServiceServer(s, &chatServer{store: o.Store})
 	b := &backend{store: o.Store, validator: validator}
 	toolgrantv1.RegisterCatalogServiceServer(s, &catalogServer{backend: b})
@@ -142,7 +184,8 @@ func New(o Options) *grpc.Server {
 	toolgrantv1.RegisterQuotaServiceServer(s, &quotaServer{gate: o.Gate, replica: o.Replica, overrides: o.Store, usage: o.Store, history: o.History, resets: o.Resets, now: o.Now})
 	toolgrantv1.RegisterAdminServiceServer(s, &adminServer{backend: b})
 	toolgrantv1.RegisterAuditServiceServer(s, &auditServer{store: o.Store})
-	toolgrantv1.RegisterApprovalServiceServer(s, &approvalServer{store: o.Store, replica: o.Replica, checkpoint: o.CheckpointInterval, now: o.Now})
+	toolgrantv1.RegisterApiKeyServiceServer(s, &apiKeyServer{store: o.Store, now: o.Now})
+	toolgrantv1.RegisterApprovalServiceServer(s, &approvalServer{store: o.Store, replica: o.Replica, checkpoint: o.CheckpointInterval, drain: o.Drain, now: o.Now})
 	if o.Calls.Health == nil {
 		o.Calls.Health = o.Health
 	}
@@ -150,17 +193,19 @@ func New(o Options) *grpc.Server {
 		advance: o.Store.AdvanceTurn, replica: o.Replica, gate: o.Gate, history: o.History, conversations: conversations,
 		refusals: newRefusals(o.Store), approvalTTL: o.ApprovalTTL, now: o.Now})
 	toolgrantv1.RegisterDiscoveryServiceServer(s, &discoveryServer{discoverer: finds, store: o.Store, replica: o.Replica, now: o.Now})
+	toolgrantv1.RegisterPrivacyServiceServer(s, &privacyServer{store: o.Store, replica: o.Replica, gate: o.Gate, now: o.Now})
+	deadlines.apply(s.GetServiceInfo())
 	return s
 }
 
 // limit ends calls that take too long: a caller may wait without end, and what it waits for never come.
 func limit(timeout time.Duration) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-		if timeout > 0 {
-			limited, cancel := context.WithTimeout(ctx, timeout)
-			defer cancel()
-			ctx = limited
+		if timeout <= 0 {
+			return handle(ctx, request)
 		}
-		return handle(ctx, request)
+		limited, end := bound(ctx, timeout)
+		defer end()
+		return handle(limited, request)
 	}
 }

@@ -51,6 +51,8 @@ func (s *entitlementServer) WatchTools(r *toolgrantv1.WatchToolsRequest, stream 
 			return stream.Context().Err()
 		case <-s.replica.Stopped():
 			return replica.ErrStopped
+		case <-s.drain.of(stream.Context()):
+			return replica.ErrStopped
 		case <-watcher.Changed:
 		case <-due:
 		case <-checkpoint.C:

@@ -213,6 +213,9 @@ type AuthorizeCallResponse struct {
 	FallbackToolIds []string `protobuf:"bytes,9,rep,name=fallback_tool_ids,json=fallbackToolIds,proto3" json:"fallback_tool_ids,omitempty"`
 	// The approval that the call waits for or rests on.
 	ApprovalId string `protobuf:"bytes,10,opt,name=approval_id,json=approvalId,proto3" json:"approval_id,omitempty"`
+	// The approval is good for one call, and an earlier answer let this one through: who got that may be making the call
+	// now. Callers that cannot tell their calls apart make it once only.
+	ApprovalUsed bool `protobuf:"varint,20,opt,name=approval_used,json=approvalUsed,proto3" json:"approval_used,omitempty"`
 	// Quotas of the tool as they stand now.
 	Rules []*QuotaState `protobuf:"bytes,11,rep,name=rules,proto3" json:"rules,omitempty"`
 	// WITHHELD: the tool as ResolveTools tells it.
@@ -323,6 +326,13 @@ func (x *AuthorizeCallResponse) GetApprovalId() string {
 		return x.ApprovalId
 	}
 	return ""
+}
+
+func (x *AuthorizeCallResponse) GetApprovalUsed() bool {
+	if x != nil {
+		return x.ApprovalUsed
+	}
+	return false
 }
 
 func (x *AuthorizeCallResponse) GetRules() []*QuotaState {
@@ -595,7 +605,7 @@ var File_toolgrant_v1_call_service_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_call_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1ftoolgrant/v1/call_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17toolgrant/v1/call.proto\x1a\x18toolgrant/v1/quota.proto\x1a\x18toolgrant/v1/rules.proto\x1a\x1atoolgrant/v1/surface.proto\x1a\x1btoolgrant/v1/withheld.proto\"\xcf\x05\n" +
+	"\x1ftoolgrant/v1/call_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19toolgrant/v1/access.proto\x1a\x17toolgrant/v1/call.proto\x1a\x18toolgrant/v1/quota.proto\x1a\x18toolgrant/v1/rules.proto\x1a\x1atoolgrant/v1/surface.proto\x1a\x1btoolgrant/v1/withheld.proto\"\xcf\x05\n" +
 	"\x14AuthorizeCallRequest\x12#\n" +
 	"\acall_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\x06callId\x12#\n" +
@@ -620,7 +630,7 @@ const file_toolgrant_v1_call_service_proto_rawDesc = "" +
 	"\x05lease\x18\r \x01(\v2\x19.google.protobuf.DurationB\x10\xbaH\r\xaa\x01\n" +
 	"\"\x04\b\x80\xa3\x052\x02\b\x01R\x05leaseB\a\n" +
 	"\x05_turnB\x13\n" +
-	"\x11_estimated_tokens\"\xee\x04\n" +
+	"\x11_estimated_tokens\"\x93\x05\n" +
 	"\x15AuthorizeCallResponse\x126\n" +
 	"\bdecision\x18\x01 \x01(\x0e2\x1a.toolgrant.v1.CallDecisionR\bdecision\x120\n" +
 	"\x06reason\x18\x02 \x01(\x0e2\x18.toolgrant.v1.CallReasonR\x06reason\x12\x18\n" +
@@ -634,7 +644,8 @@ const file_toolgrant_v1_call_service_proto_rawDesc = "" +
 	"\x11fallback_tool_ids\x18\t \x03(\tR\x0ffallbackToolIds\x12\x1f\n" +
 	"\vapproval_id\x18\n" +
 	" \x01(\tR\n" +
-	"approvalId\x12.\n" +
+	"approvalId\x12#\n" +
+	"\rapproval_used\x18\x14 \x01(\bR\fapprovalUsed\x12.\n" +
 	"\x05rules\x18\v \x03(\v2\x18.toolgrant.v1.QuotaStateR\x05rules\x126\n" +
 	"\bwithheld\x18\f \x01(\v2\x1a.toolgrant.v1.WithheldToolR\bwithheld\x12;\n" +
 	"\vexpire_time\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\n" +
@@ -659,13 +670,16 @@ const file_toolgrant_v1_call_service_proto_rawDesc = "" +
 	"page_token\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\tpageToken\"j\n" +
 	"\x12ListHealthResponse\x12,\n" +
 	"\x06health\x18\x01 \x03(\v2\x14.toolgrant.v1.HealthR\x06health\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\x98\x02\n" +
-	"\vCallService\x12]\n" +
-	"\rAuthorizeCall\x12\".toolgrant.v1.AuthorizeCallRequest\x1a#.toolgrant.v1.AuthorizeCallResponse\"\x03\x90\x02\x02\x12T\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\xbc\x02\n" +
+	"\vCallService\x12k\n" +
+	"\rAuthorizeCall\x12\".toolgrant.v1.AuthorizeCallRequest\x1a#.toolgrant.v1.AuthorizeCallResponse\"\x11ʸ\x8f\x04\t\n" +
+	"\x02\x02\x03\x10\x01\x1a\x01\x04\x90\x02\x02\x12`\n" +
 	"\n" +
-	"ReportCall\x12\x1f.toolgrant.v1.ReportCallRequest\x1a .toolgrant.v1.ReportCallResponse\"\x03\x90\x02\x02\x12T\n" +
+	"ReportCall\x12\x1f.toolgrant.v1.ReportCallRequest\x1a .toolgrant.v1.ReportCallResponse\"\x0fʸ\x8f\x04\a\n" +
+	"\x02\x02\x03\x1a\x01\x04\x90\x02\x02\x12^\n" +
 	"\n" +
-	"ListHealth\x12\x1f.toolgrant.v1.ListHealthRequest\x1a .toolgrant.v1.ListHealthResponse\"\x03\x90\x02\x01B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
+	"ListHealth\x12\x1f.toolgrant.v1.ListHealthRequest\x1a .toolgrant.v1.ListHealthResponse\"\rʸ\x8f\x04\x05\n" +
+	"\x03\x02\x03\x05\x90\x02\x01B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 
 var (
 	file_toolgrant_v1_call_service_proto_rawDescOnce sync.Once
@@ -733,6 +747,7 @@ func file_toolgrant_v1_call_service_proto_init() {
 	if File_toolgrant_v1_call_service_proto != nil {
 		return
 	}
+	file_toolgrant_v1_access_proto_init()
 	file_toolgrant_v1_call_proto_init()
 	file_toolgrant_v1_quota_proto_init()
 	file_toolgrant_v1_rules_proto_init()

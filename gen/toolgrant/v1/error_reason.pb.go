@@ -74,6 +74,24 @@ const (
 	ErrorReason_ERROR_REASON_CALL_REPORTED ErrorReason = 30
 	// FAILED_PRECONDITION: the approval was decided otherwise, or is over.
 	ErrorReason_ERROR_REASON_APPROVAL_DECIDED ErrorReason = 31
+	// UNAVAILABLE: the server has as many calls (or streams) under way as it takes; google.rpc.RetryInfo says how long to
+	// wait before asking it again. Another server may answer at once.
+	ErrorReason_ERROR_REASON_SERVER_BUSY ErrorReason = 40
+	// RESOURCE_EXHAUSTED: the caller has as many calls (or streams) under way at this server as one may;
+	// google.rpc.RetryInfo says how long to wait.
+	ErrorReason_ERROR_REASON_CALLER_BUSY ErrorReason = 41
+	// INVALID_ARGUMENT: the call has no deadline, and the server is set to answer none that has none.
+	ErrorReason_ERROR_REASON_DEADLINE_REQUIRED ErrorReason = 42
+	// UNAUTHENTICATED: no credentials, or none that this server takes: unknown, expired, revoked, or not meant for it.
+	ErrorReason_ERROR_REASON_UNAUTHENTICATED ErrorReason = 60
+	// PERMISSION_DENIED: the caller's role may not call this RPC, or not with this field; google.rpc.BadRequest says which.
+	ErrorReason_ERROR_REASON_ROLE_NOT_ALLOWED ErrorReason = 61
+	// PERMISSION_DENIED: a frontend asked for what is not its own user's.
+	ErrorReason_ERROR_REASON_ANOTHER_USER ErrorReason = 62
+	// FAILED_PRECONDITION: the API key was revoked, or has expired.
+	ErrorReason_ERROR_REASON_API_KEY_ENDED ErrorReason = 63
+	// UNAVAILABLE: the keys of the token's issuer cannot be had now; try again.
+	ErrorReason_ERROR_REASON_ISSUER_UNAVAILABLE ErrorReason = 64
 )
 
 // Enum value maps for ErrorReason.
@@ -101,6 +119,14 @@ var (
 		19: "ERROR_REASON_QUOTA_EXCEEDED",
 		30: "ERROR_REASON_CALL_REPORTED",
 		31: "ERROR_REASON_APPROVAL_DECIDED",
+		40: "ERROR_REASON_SERVER_BUSY",
+		41: "ERROR_REASON_CALLER_BUSY",
+		42: "ERROR_REASON_DEADLINE_REQUIRED",
+		60: "ERROR_REASON_UNAUTHENTICATED",
+		61: "ERROR_REASON_ROLE_NOT_ALLOWED",
+		62: "ERROR_REASON_ANOTHER_USER",
+		63: "ERROR_REASON_API_KEY_ENDED",
+		64: "ERROR_REASON_ISSUER_UNAVAILABLE",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":                  0,
@@ -125,6 +151,14 @@ var (
 		"ERROR_REASON_QUOTA_EXCEEDED":               19,
 		"ERROR_REASON_CALL_REPORTED":                30,
 		"ERROR_REASON_APPROVAL_DECIDED":             31,
+		"ERROR_REASON_SERVER_BUSY":                  40,
+		"ERROR_REASON_CALLER_BUSY":                  41,
+		"ERROR_REASON_DEADLINE_REQUIRED":            42,
+		"ERROR_REASON_UNAUTHENTICATED":              60,
+		"ERROR_REASON_ROLE_NOT_ALLOWED":             61,
+		"ERROR_REASON_ANOTHER_USER":                 62,
+		"ERROR_REASON_API_KEY_ENDED":                63,
+		"ERROR_REASON_ISSUER_UNAVAILABLE":           64,
 	}
 )
 
@@ -159,7 +193,7 @@ var File_toolgrant_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x1ftoolgrant/v1/error_reason.proto\x12\ftoolgrant.v1*\xf2\x05\n" +
+	"\x1ftoolgrant/v1/error_reason.proto\x12\ftoolgrant.v1*\xfb\a\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12\x1a\n" +
@@ -183,7 +217,15 @@ const file_toolgrant_v1_error_reason_proto_rawDesc = "" +
 	"!ERROR_REASON_COUNTERS_UNAVAILABLE\x10\x12\x12\x1f\n" +
 	"\x1bERROR_REASON_QUOTA_EXCEEDED\x10\x13\x12\x1e\n" +
 	"\x1aERROR_REASON_CALL_REPORTED\x10\x1e\x12!\n" +
-	"\x1dERROR_REASON_APPROVAL_DECIDED\x10\x1fB=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
+	"\x1dERROR_REASON_APPROVAL_DECIDED\x10\x1f\x12\x1c\n" +
+	"\x18ERROR_REASON_SERVER_BUSY\x10(\x12\x1c\n" +
+	"\x18ERROR_REASON_CALLER_BUSY\x10)\x12\"\n" +
+	"\x1eERROR_REASON_DEADLINE_REQUIRED\x10*\x12 \n" +
+	"\x1cERROR_REASON_UNAUTHENTICATED\x10<\x12!\n" +
+	"\x1dERROR_REASON_ROLE_NOT_ALLOWED\x10=\x12\x1d\n" +
+	"\x19ERROR_REASON_ANOTHER_USER\x10>\x12\x1e\n" +
+	"\x1aERROR_REASON_API_KEY_ENDED\x10?\x12#\n" +
+	"\x1fERROR_REASON_ISSUER_UNAVAILABLE\x10@B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 
 var (
 	file_toolgrant_v1_error_reason_proto_rawDescOnce sync.Once
