@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
 	"github.com/toolgrant/toolgrant/internal/catalog"
@@ -27,9 +26,10 @@ type mcpSide struct {
 	refresher *mcp.Refresher // nil: they are not asked
 }
 
-// newMCPSide makes it. It asks this server over gRPC, as any chat server does, so that it may do no more than one.
-func newMCPSide(c *config.Config, address string, memory *replica.Replica, store *postgres.Store, log *slog.Logger) (*mcpSide, error) {
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
+// newMCPSide makes it. It asks this server over gRPC, as any chat server does, with the credentials of its client, so that
+// it may do no more than one.
+func newMCPSide(c *config.Config, t *trust, memory *replica.Replica, store *postgres.Store, log *slog.Logger) (*mcpSide, error) {
+	conn, err := t.dial()
 	if err != nil {
 		return nil, err
 	}

@@ -117,14 +117,18 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	if _, err := finding.Shelf.Of(ctx, memory.World(), ""); err != nil { // the first index takes longest
 		return err
 	}
+	trust, err := newTrust(c, memory, store, log)
+	if err != nil {
+		return err
+	}
 	limits, err := newLimits(c)
 	if err != nil {
 		return err
 	}
 	streams := grpcserver.NewDrain()
-	server := grpcserver.New(limits.options(c, grpcserver.Options{Store: store, Replica: memory, Discovery: finding, Gate: gate, Resets: store, History: history, Health: board, Calls: calls(c, others.memory(), outcomes, metrics),
+	server := grpcserver.New(limits.options(c, grpcserver.Options{Authenticate: trust.authenticate(), Store: store, Replica: memory, Discovery: finding, Gate: gate, Resets: store, History: history, Health: board, Calls: calls(c, others.memory(), outcomes, metrics),
 		Logger: log, Drain: streams, Answers: answers, CheckpointInterval: c.CheckpointInterval, ApprovalTTL: c.ApprovalTTL,
-		ServerOptions: append(tracing.ServerOptions(), grpc.ChainUnaryInterceptor(metrics.CountUnary), grpc.ChainStreamInterceptor(metrics.CountStream)),
+		ServerOptions: append(tracing.ServerOptions(), trust.serverOption(), grpc.ChainUnaryInterceptor(metrics.CountUnary), grpc.ChainStreamInterceptor(metrics.CountStream)),
 		Answered:      metrics.Answered}))
 	monitor := &monitor{replica: memory, health: grpchealth.NewServer()}
 	healthv1.RegisterHealthServer(server, monitor.health)
@@ -146,18 +150,19 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	others.watched(metrics)
 	limits.watched(metrics)
 
-	services, err := grpcserver.Web(server)
+	services, err := grpcserver.Web(server, grpcserver.WebOptions{Authenticated: trust.authenticator != nil, Origins: c.CORSOrigins})
 	if err != nil {
 		return errors.Join(err, limits.close())
 	}
-	mcpSide, err := newMCPSide(c, limits.grpc.Addr().String(), memory, store, log)
+	mcpSide, err := newMCPSide(c, trust, memory, store, log)
 	if err != nil {
 		return errors.Join(err, limits.close())
 	}
 	defer mcpSide.close()
-	web := limits.server(monitor.handler(metrics.Handler(log), services, mcpSide.gateway.Handler()))
-	log.Info(fmt.Sprintf("Toolgrant serves gRPC on %s, and over HTTP, with /mcp, /healthz, /readyz and /metrics, on http://%s", limits.grpc.Addr(), limits.web.Addr()))
-	log.Warn("there is no authentication: whoever can reach these addresses on this machine may do everything")
+	web := limits.server(monitor.handler(trust, metrics.Handler(log), services, mcpSide.gateway.Handler()))
+	scheme, serveWeb := trust.secure(web)
+	log.Info(fmt.Sprintf("Toolgrant serves gRPC on %s, and over HTTP, with /mcp, /healthz, /readyz and /metrics, on %s://%s", limits.grpc.Addr(), scheme, limits.web.Addr()))
+	trust.tell(c)
 
 	group, ended := errgroup.WithContext(ctx)
 	asked := ctx
@@ -165,8 +170,13 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	ctx, rest := context.WithCancel(context.WithoutCancel(ctx))
 	defer rest()
 	group.Go(func() error { return server.Serve(limits.grpc) })
+	group.Go(func() error { return server.Serve(trust.own) })
 	group.Go(func() error {
-		if err := web.Serve(limits.web); !errors.Is(err, http.ErrServerClosed) {
+		trust.run(ctx)
+		return nil
+	})
+	group.Go(func() error {
+		if err := serveWeb(limits.web); !errors.Is(err, http.ErrServerClosed) {
 			return err
 		}
 		return nil
@@ -188,20 +198,14 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 		mcpSide.run(ctx)
 		return nil
 	})
-	group.Go(func() error {
-		prune(ctx, "changes", store.PruneChanges, c.ChangesRetention, log)
-		return nil
-	})
+	for _, old := range prunings(c, store) {
+		group.Go(func() error {
+			old.run(ctx, log)
+			return nil
+		})
+	}
 	group.Go(func() error {
 		follower.Run(ctx)
-		return nil
-	})
-	group.Go(func() error {
-		prune(ctx, "searches", store.PruneSearches, c.CallOutcomesRetention, log)
-		return nil
-	})
-	group.Go(func() error {
-		prune(ctx, "outcomes of calls", store.PruneOutcomes, c.CallOutcomesRetention, log)
 		return nil
 	})
 	group.Go(func() error {
@@ -239,23 +243,4 @@ func calls(c *config.Config, memory *call.Memory, outcomes *call.Outcomes, metri
 	return grpcserver.CallOptions{Memory: memory, Outcomes: outcomes, Synonyms: synonyms, CacheBytes: uint64(c.CacheBytes) / 8,
 		Deployment: call.Deployment{Network: c.AllowNetwork, FilesystemRead: c.AllowFilesystemRead, FilesystemWrite: c.AllowFilesystemWrite},
 		Decided:    metrics.CallDecided, Reported: metrics.CallReported}
-}
-
-// maxPruneInterval is how often old rows are deleted at least.
-const maxPruneInterval = time.Hour
-
-// prune deletes with forget what is older than the retention, now and then.
-func prune(ctx context.Context, what string, forget func(context.Context, time.Time) error, retention time.Duration, log *slog.Logger) {
-	ticker := time.NewTicker(min(retention/10, maxPruneInterval))
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case now := <-ticker.C:
-			if err := forget(ctx, now.Add(-retention)); err != nil && ctx.Err() == nil {
-				log.WarnContext(ctx, "old "+what+" could not be deleted; it will be tried again", "error", err)
-			}
-		}
-	}
 }

@@ -28,6 +28,8 @@ const (
 	// ActionApprove pins what an MCP server changed of its functions, ActionObserve finds that it did.
 	ActionApprove Action = "APPROVE"
 	ActionObserve Action = "OBSERVE"
+	ActionRotate  Action = "ROTATE"
+	ActionErase   Action = "ERASE"
 )
 
 // Entry is one entry of the log. What needs no sequence number and no time is not written yet.

@@ -21,6 +21,7 @@ import (
 	"github.com/toolgrant/toolgrant/internal/discovery"
 	"github.com/toolgrant/toolgrant/internal/effective"
 	"github.com/toolgrant/toolgrant/internal/enable"
+	"github.com/toolgrant/toolgrant/internal/erasure"
 	"github.com/toolgrant/toolgrant/internal/finder"
 	"github.com/toolgrant/toolgrant/internal/health"
 	"github.com/toolgrant/toolgrant/internal/id"
@@ -72,7 +73,9 @@ type Store interface {
 	// Preview tells what Edit would change.
 	Preview(ctx context.Context, decide func(stored admin.Manifest) (admin.Edit, error)) ([]admin.Change, revision.Revision, error)
 	ApprovalStore
+	APIKeyStore
 	CallStore
+	erasure.Store
 }
 
 // Options is what a server is made of.
@@ -181,6 +184,7 @@ func New(o Options) *grpc.Server {
 	toolgrantv1.RegisterQuotaServiceServer(s, &quotaServer{gate: o.Gate, replica: o.Replica, overrides: o.Store, usage: o.Store, history: o.History, resets: o.Resets, now: o.Now})
 	toolgrantv1.RegisterAdminServiceServer(s, &adminServer{backend: b})
 	toolgrantv1.RegisterAuditServiceServer(s, &auditServer{store: o.Store})
+	toolgrantv1.RegisterApiKeyServiceServer(s, &apiKeyServer{store: o.Store, now: o.Now})
 	toolgrantv1.RegisterApprovalServiceServer(s, &approvalServer{store: o.Store, replica: o.Replica, checkpoint: o.CheckpointInterval, drain: o.Drain, now: o.Now})
 	if o.Calls.Health == nil {
 		o.Calls.Health = o.Health
@@ -189,6 +193,7 @@ func New(o Options) *grpc.Server {
 		advance: o.Store.AdvanceTurn, replica: o.Replica, gate: o.Gate, history: o.History, conversations: conversations,
 		refusals: newRefusals(o.Store), approvalTTL: o.ApprovalTTL, now: o.Now})
 	toolgrantv1.RegisterDiscoveryServiceServer(s, &discoveryServer{discoverer: finds, store: o.Store, replica: o.Replica, now: o.Now})
+	toolgrantv1.RegisterPrivacyServiceServer(s, &privacyServer{store: o.Store, replica: o.Replica, gate: o.Gate, now: o.Now})
 	deadlines.apply(s.GetServiceInfo())
 	return s
 }

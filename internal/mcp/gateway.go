@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 
 	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
@@ -63,8 +65,8 @@ type Gateway struct {
 	GatewayOptions
 	// risky tells of functions that were called whether their calls need approvals.
 	risky *lru.Cache[functionKey, bool]
-	// mayNotDecide are users whose credentials turned out not to decide about approvals.
-	mayNotDecide *lru.Cache[string, struct{}]
+	// mayNotDecide are credentials of users that turned out not to decide about approvals.
+	mayNotDecide *lru.Cache[[sha256.Size]byte, struct{}]
 	open         *sessions
 	ctx          context.Context
 	stop         context.CancelFunc
@@ -82,7 +84,7 @@ func NewGateway(o GatewayOptions) *Gateway {
 	if err != nil {
 		panic(err) // the size is right
 	}
-	mayNotDecide, err := lru.New[string, struct{}](1 << 12)
+	mayNotDecide, err := lru.New[[sha256.Size]byte, struct{}](1 << 12)
 	if err != nil {
 		panic(err) // the size is right
 	}
@@ -102,6 +104,27 @@ type Conversation struct {
 	Provider   string // the model's; empty: not told
 	// ModelCapabilities are what the model can do.
 	ModelCapabilities string // separated by commas
+	// authorization and certificate are what the client proved who it is by, as it was passed.
+	authorization, certificate string
+}
+
+// Headers of requests that tell who asks, and the keys under which they are passed on. The certificate is set by who
+// checked it, and is base64.
+const (
+	headerAuthorization = "Authorization"
+	headerCertificate   = "Toolgrant-Client-Certificate"
+	certificateKey      = "toolgrant-client-certificate-bin"
+)
+
+// outgoing returns a context for calls on behalf of the client.
+func (c *Conversation) outgoing(ctx context.Context) context.Context {
+	if c.authorization != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", c.authorization)
+	}
+	if der, err := base64.StdEncoding.DecodeString(c.certificate); err == nil && len(der) > 0 {
+		ctx = metadata.AppendToOutgoingContext(ctx, certificateKey, string(der))
+	}
+	return ctx
 }
 
 // Headers of requests that say who asks, and in which chat.
@@ -117,7 +140,7 @@ const (
 // conversationOf reads a request's headers.
 func conversationOf(h http.Header) (Conversation, error) {
 	c := Conversation{User: h.Get(headerUser), Chat: h.Get(headerChat), Device: h.Get(headerDevice), Provider: h.Get(headerProvider),
-		ModelCapabilities: h.Get(headerCapabilities)}
+		ModelCapabilities: h.Get(headerCapabilities), authorization: h.Get(headerAuthorization), certificate: h.Get(headerCertificate)}
 	var faults []error
 	for name, value := range map[string]string{headerUser: c.User, headerChat: c.Chat} {
 		if !id.Valid(value) {
@@ -248,7 +271,7 @@ func (g *Gateway) server(who Conversation) *mcp.Server {
 				_ = r.Session.Wait()
 				cancel()
 			}()
-			go c.watch(ctx, false)
+			go c.watch(c.outgoing(ctx), false)
 		},
 	})
 	c.server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
@@ -263,6 +286,7 @@ func (g *Gateway) server(who Conversation) *mcp.Server {
 			if err != nil {
 				return nil, err
 			}
+			ctx = now.outgoing(ctx)
 			switch params := r.GetParams().(type) {
 			case *mcp.ListToolsParams:
 				cursor := ""

@@ -32,6 +32,16 @@ type Store struct {
 	committed func(context.Context) // see OnCommit
 }
 
+// leastConnections is how many connections a pool may have, unless the URL says otherwise.
+const leastConnections = 16
+
+func poolSize(url string, config *pgxpool.Config) int32 {
+	if strings.Contains(url, "pool_max_conns") {
+		return config.MaxConns
+	}
+	return max(config.MaxConns, leastConnections) // pgx's default, 4, is few for a server: callers would queue
+}
+
 // Option changes how a store connects.
 type Option func(*options)
 
@@ -88,9 +98,7 @@ func (o *options) poolConfig(url string) (*pgxpool.Config, error) {
 		return nil, hideURL(err)
 	}
 	limitConnecting(config.ConnConfig)
-	if !strings.Contains(url, "pool_max_conns") {
-		config.MaxConns = max(config.MaxConns, 16) // pgx's default, 4, is few for a server: callers would queue
-	}
+	config.MaxConns = poolSize(url, config)
 	// All queries look up by key, so that planning them anew for each key takes longer than it saves.
 	config.ConnConfig.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
 	config.ConnConfig.Tracer = o.tracer

@@ -8,6 +8,32 @@ import (
 	"time"
 )
 
+// Who may call with an API key. Their secrets are not stored, only hashes.
+type ApiKey struct {
+	KeyID      string
+	Title      string
+	Role       string
+	UserID     *string
+	CreateTime time.Time
+	ExpireTime *time.Time
+	RevokeTime *time.Time
+}
+
+// Hashes of the secrets of API keys, by the request that made them.
+type ApiKeySecret struct {
+	KeyID      string
+	RequestID  string
+	Sha256     []byte
+	CreateTime time.Time
+	ExpireTime *time.Time
+}
+
+// When API keys were used last, to the minute.
+type ApiKeyUse struct {
+	KeyID   string
+	UseTime time.Time
+}
+
 // What became of approvals: granted or refused, used, taken back; append-only.
 type ApprovalDecision struct {
 	ApprovalID string
@@ -167,6 +193,13 @@ type DeviceTypeTool struct {
 	DeviceTypeID string
 	ToolID       string
 	ToolShared   bool
+}
+
+// Users who were erased a short time ago.
+type Erasure struct {
+	UserID      string
+	KeepHistory bool
+	EraseTime   time.Time
 }
 
 // Groups of users; the highest priority decides.
