@@ -106,4 +106,10 @@ func TestTheExampleOfMCP(t *testing.T) {
 	if text, refused := call("memory__read_graph", map[string]any{}); refused || !strings.Contains(text, "entities") {
 		t.Errorf("a reading is answered %q", text)
 	}
+	if text, refused := call("tool_search", map[string]any{"query": "remember something about a city"}); refused || !strings.Contains(text, `"name":"memory"`) {
+		t.Errorf("a search is answered %q", text)
+	}
+	if text, refused := call("tool_enable", map[string]any{"names": []string{"memory"}}); refused || !strings.Contains(text, `"name":"memory__read_graph"`) {
+		t.Errorf("turning on is answered %q", text)
+	}
 }

@@ -33,7 +33,7 @@ func TestServeIsAnMCPServerOnStandardInputAndOutput(t *testing.T) {
 		}
 		names = append(names, tool.Name)
 	}
-	if !slices.Contains(names, "every__echo") {
+	if !slices.Contains(names, "every__echo") || names[0] != "tool_search" {
 		t.Errorf("it lists %v", names)
 	}
 	// The server says of echo what it is; nobody judged it, so an approval may be needed. An operator declares it harmless.

@@ -65,8 +65,8 @@ type Gateway struct {
 	GatewayOptions
 	// risky tells of functions that were called whether their calls need approvals.
 	risky *lru.Cache[functionKey, bool]
-	// mayNotDecide are users whose credentials turned out not to decide about approvals.
-	mayNotDecide *lru.Cache[string, struct{}]
+	// mayNotDecide are credentials of users that turned out not to decide about approvals.
+	mayNotDecide *lru.Cache[[sha256.Size]byte, struct{}]
 	open         *sessions
 	ctx          context.Context
 	stop         context.CancelFunc
@@ -84,7 +84,7 @@ func NewGateway(o GatewayOptions) *Gateway {
 	if err != nil {
 		panic(err) // the size is right
 	}
-	mayNotDecide, err := lru.New[string, struct{}](1 << 12)
+	mayNotDecide, err := lru.New[[sha256.Size]byte, struct{}](1 << 12)
 	if err != nil {
 		panic(err) // the size is right
 	}

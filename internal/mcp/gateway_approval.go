@@ -167,9 +167,14 @@ func visible(text string) string {
 	return b.String()
 }
 
+// credentials tell who is asked, and by what the client proved who it is.
+func (c *Conversation) credentials() [sha256.Size]byte {
+	return sha256.Sum256([]byte(c.User + "\n" + c.authorization + "\n" + c.certificate))
+}
+
 // canElicit tells whether the user can be asked through the client.
 func (c *conversation) canElicit(capabilities *mcp.ClientCapabilities) bool {
-	if c.Approvals == nil || !c.ElicitApprovals || c.mayNotDecide.Contains(c.User) || capabilities == nil || capabilities.Elicitation == nil {
+	if c.Approvals == nil || !c.ElicitApprovals || c.mayNotDecide.Contains(c.credentials()) || capabilities == nil || capabilities.Elicitation == nil {
 		return false
 	}
 	return capabilities.Elicitation.Form != nil || capabilities.Elicitation.URL == nil
@@ -208,7 +213,7 @@ func (c *conversation) elicited(ctx context.Context, r *mcp.CallToolRequest, ans
 	}
 	_, err := c.Approvals.DecideApproval(metadata.AppendToOutgoingContext(ctx, "toolgrant-actor", c.User), decision)
 	if status.Code(err) == codes.PermissionDenied { // by the credentials with which the client came; he is asked in vain once
-		c.mayNotDecide.Add(c.User, struct{}{})
+		c.mayNotDecide.Add(c.credentials(), struct{}{})
 	}
 	if err != nil && status.Code(err) != codes.FailedPrecondition { // which says that somebody else has decided
 		c.Logger.WarnContext(ctx, "what a user decided could not be written down", "approval_id", answer.GetApprovalId(), "error", err)
