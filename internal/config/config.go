@@ -29,15 +29,15 @@ type Config struct {
 	CallTimeout     time.Duration `name:"call_timeout" default:"1m" usage:"how long a call may take, whatever its caller's patience"`
 	ShutdownTimeout time.Duration `name:"shutdown_timeout" default:"10s" usage:"how long calls in flight may take at shutdown"`
 
-	APIKeys         bool     `name:"api_keys" default:"false" usage:"callers may prove who they are by API keys"`
-	AdminKeyFile    string   `name:"admin_key_file" usage:"a file with an API key of the role admin besides, for the first administrator; it is made if it is missing"`
-	JWTIssuers      Issuers  `name:"jwt_issuers" usage:"issuers of tokens by which callers may prove who they are; YAML"`
-	MTLSSubjects    Subjects `name:"mtls_subjects" usage:"whom certificates of clients prove; YAML"`
-	TLSCertFile     string   `name:"tls_cert_file" usage:"a PEM file with the server's certificate, and those between it and its authority"`
-	TLSKeyFile      string   `name:"tls_key_file" usage:"a PEM file with the key of tls_cert_file"`
-	TLSClientCAFile string   `name:"tls_client_ca_file" usage:"a PEM file with the authorities of clients' certificates, for mtls_subjects"`
-	AllowPlaintext  bool     `name:"allow_plaintext" default:"false" usage:"serve others than this machine without TLS: something in front must encrypt"`
-	CORSOrigins     Origins  `name:"cors_origins" usage:"web pages of which origins may call, such as https://app.example.com; separated by commas"`
+	APIKeys                 bool          `name:"api_keys" default:"false" usage:"callers may prove who they are by API keys"`
+	AdminKeyFile            string        `name:"admin_key_file" usage:"a file with an API key of the role admin besides, for the first administrator; it is made if it is missing"`
+	JWTIssuers              Issuers       `name:"jwt_issuers" usage:"issuers of tokens by which callers may prove who they are; YAML"`
+	MTLSSubjects            Subjects      `name:"mtls_subjects" usage:"whom certificates of clients prove; YAML"`
+	TLSCertFile             string        `name:"tls_cert_file" usage:"a PEM file with the server's certificate, and those between it and its authority"`
+	TLSKeyFile              string        `name:"tls_key_file" usage:"a PEM file with the key of tls_cert_file"`
+	TLSClientCAFile         string        `name:"tls_client_ca_file" usage:"a PEM file with the authorities of clients' certificates, for mtls_subjects"`
+	AllowPlaintext          bool          `name:"allow_plaintext" default:"false" usage:"serve others than this machine without TLS: something in front must encrypt"`
+	CORSOrigins             Origins       `name:"cors_origins" usage:"web pages of which origins may call, such as https://app.example.com; separated by commas"`
 	DrainDelay              time.Duration `name:"drain_delay" default:"0s" usage:"how long a server that is to end goes on, saying that it is not ready, until balancers have noticed"`
 	RequireDeadlines        bool          `name:"require_deadlines" default:"false" usage:"refuse unary calls by gRPC that have no deadline"`
 	MaxCalls                int           `name:"max_calls" default:"10000" usage:"how many unary calls may be under way; 0: any number"`

@@ -283,4 +283,3 @@ func TestAPIKeysAreListedInPages(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
-
