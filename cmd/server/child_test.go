@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -39,6 +41,7 @@ type child struct {
 	settings  []string
 	grpc, web string
 	log       *output
+	binary    string    // empty: this one
 	process   *exec.Cmd // the last one
 	running   bool
 }
@@ -69,7 +72,7 @@ func newChild(t *testing.T, settings ...string) *child {
 // start starts the server, and does not wait until it is ready.
 func (c *child) start() {
 	c.t.Helper()
-	c.process = exec.Command(os.Args[0])
+	c.process = exec.Command(cmp.Or(c.binary, os.Args[0]))
 	c.process.Env = append(os.Environ(), c.settings...)
 	c.process.Stdout, c.process.Stderr = c.log, c.log
 	c.process.WaitDelay = 10 * time.Second // for whoever else holds its output
@@ -107,6 +110,16 @@ func (c *child) kill() {
 		c.t.Fatal(err)
 	}
 	_ = c.process.Wait() // its status is that it was killed
+}
+
+// ended tells whether the process has ended by itself.
+func (c *child) ended() bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.process.Process.Pid))
+	if err != nil {
+		return true
+	}
+	_, state, _ := strings.Cut(string(stat), ") ")
+	return strings.HasPrefix(state, "Z")
 }
 
 // stop ends the server the clean way.
@@ -158,6 +171,10 @@ func (c *child) connect() client {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(func() { _ = conn.Close() })
+	return clientOf(conn)
+}
+
+func clientOf(conn *grpc.ClientConn) client {
 	return client{v1.NewEntitlementServiceClient(conn), v1.NewChatServiceClient(conn), v1.NewAdminServiceClient(conn),
 		v1.NewQuotaServiceClient(conn), v1.NewCallServiceClient(conn), v1.NewApprovalServiceClient(conn), v1.NewAuditServiceClient(conn),
 		healthv1.NewHealthClient(conn)}

@@ -29,6 +29,12 @@ func (o *output) Write(p []byte) (int, error) {
 	return o.buffer.Write(p)
 }
 
+func (o *output) forget() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.buffer.Reset()
+}
+
 func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -308,7 +308,9 @@ func TestConnectionsThatSayNothingAreClosed(t *testing.T) {
 		// One address has half of the places at most, so that others get in meanwhile.
 		elsewhere := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 		client, err := grpc.NewClient(server.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return elsewhere.DialContext(ctx, "tcp", address) }))
+			grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+				return elsewhere.DialContext(ctx, "tcp", address)
+			}))
 		if err != nil {
 			t.Fatal(err)
 		}

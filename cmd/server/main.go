@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolgrant/toolgrant/internal/config"
-	"github.com/toolgrant/toolgrant/internal/postgres"
+	"github.com/toolgrant/toolgrant/internal/version"
 )
 
 // ballast is never touched, so it takes no memory. But it counts as live: without it, a server that holds little
@@ -40,6 +40,7 @@ func run(ctx context.Context, args []string, log io.Writer) error {
 		Short: "Serve Toolgrant",
 		Long: "Serve Toolgrant. Every setting has a flag, an environment variable and a name in the file of --config;\n" +
 			"a flag beats the environment, which beats the file. --grpc-addr is TOOLGRANT_GRPC_ADDR, and grpc_addr there.",
+		Version:       version.Name(),
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -52,21 +53,7 @@ func run(ctx context.Context, args []string, log io.Writer) error {
 		}
 		return serve(command.Context(), c, slog.New(slog.NewTextHandler(log, nil)))
 	}
-	root.AddCommand(&cobra.Command{
-		Use:   "migrate",
-		Short: "Bring the database of --database-url to the newest schema, and exit",
-		Args:  cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			c, err := load()
-			if err != nil {
-				return err
-			}
-			if c.DatabaseURL == "" {
-				return fmt.Errorf("--database-url (TOOLGRANT_DATABASE_URL) is needed: the embedded database migrates at start")
-			}
-			return postgres.Migrate(command.Context(), string(c.DatabaseURL))
-		},
-	})
+	root.AddCommand(migrateCommand(load), configCommand(load), doctorCommand(load), versionCommand())
 	root.SetArgs(args)
 	root.SetOut(log)
 	return root.ExecuteContext(ctx)

@@ -52,7 +52,7 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	if err := postgres.Migrate(ctx, url); err != nil {
 		return err
 	}
-	store, err := postgres.Open(ctx, url, postgres.WithTracer(tracing.QueryTracer()))
+	store, err := postgres.Open(ctx, url, postgres.WithTracer(tracing.QueryTracer()), postgres.WithStandby(string(c.StandbyURL)))
 	if err != nil {
 		return err
 	}
@@ -138,6 +138,12 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	metrics.WatchReplica(memory.Stats)
 	metrics.WatchAnswers(answers.Size)
 	metrics.WatchPool(store.PoolStat)
+	if c.StandbyURL != "" {
+		metrics.WatchStandby(func() (served, behind, failed uint64) {
+			s := store.StandbyStats()
+			return s.Served, s.Behind, s.Failed
+		})
+	}
 	metrics.WatchQuotas(gate.Stats)
 	metrics.WatchHealth(board.Stats)
 	metrics.WatchHistory(history.Stats)
@@ -192,20 +198,14 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 		mcpSide.run(ctx)
 		return nil
 	})
-	group.Go(func() error {
-		prune(ctx, "changes", store.PruneChanges, c.ChangesRetention, log)
-		return nil
-	})
+	for _, old := range prunings(c, store) {
+		group.Go(func() error {
+			old.run(ctx, log)
+			return nil
+		})
+	}
 	group.Go(func() error {
 		follower.Run(ctx)
-		return nil
-	})
-	group.Go(func() error {
-		prune(ctx, "searches", store.PruneSearches, c.CallOutcomesRetention, log)
-		return nil
-	})
-	group.Go(func() error {
-		prune(ctx, "outcomes of calls", store.PruneOutcomes, c.CallOutcomesRetention, log)
 		return nil
 	})
 	group.Go(func() error {
@@ -243,23 +243,4 @@ func calls(c *config.Config, memory *call.Memory, outcomes *call.Outcomes, metri
 	return grpcserver.CallOptions{Memory: memory, Outcomes: outcomes, Synonyms: synonyms, CacheBytes: uint64(c.CacheBytes) / 8,
 		Deployment: call.Deployment{Network: c.AllowNetwork, FilesystemRead: c.AllowFilesystemRead, FilesystemWrite: c.AllowFilesystemWrite},
 		Decided:    metrics.CallDecided, Reported: metrics.CallReported}
-}
-
-// maxPruneInterval is how often old rows are deleted at least.
-const maxPruneInterval = time.Hour
-
-// prune deletes with forget what is older than the retention, now and then.
-func prune(ctx context.Context, what string, forget func(context.Context, time.Time) error, retention time.Duration, log *slog.Logger) {
-	ticker := time.NewTicker(min(retention/10, maxPruneInterval))
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case now := <-ticker.C:
-			if err := forget(ctx, now.Add(-retention)); err != nil && ctx.Err() == nil {
-				log.WarnContext(ctx, "old "+what+" could not be deleted; it will be tried again", "error", err)
-			}
-		}
-	}
 }

@@ -66,7 +66,7 @@ func newRoot() *cobra.Command {
 	complete(root, "output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	complete(root, "addr", cobra.NoFileCompletions)
 	root.AddCommand(c.applyCommand(), c.exportCommand(), c.getCommand(), c.resolveCommand(), c.watchCommand(), c.explainCommand(), c.chatCommand(),
-		c.quotaCommand(), c.callCommand(), c.approvalsCommand(), c.healthCommand(), c.auditCommand(), c.keysCommand(), c.searchCommand(), c.enableCommand(), c.mcpCommand())
+		c.quotaCommand(), c.callCommand(), c.approvalsCommand(), c.healthCommand(), c.auditCommand(), c.keysCommand(), c.searchCommand(), c.enableCommand(), c.mcpCommand(), c.userCommand())
 	return root
 }
 

@@ -26,6 +26,7 @@ const (
 	ActionRefuse Action = "REFUSE"
 	ActionReset  Action = "RESET"
 	ActionRotate Action = "ROTATE"
+	ActionErase  Action = "ERASE"
 )
 
 // Entry is one entry of the log. What needs no sequence number and no time is not written yet.

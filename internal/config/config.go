@@ -24,6 +24,7 @@ type Config struct {
 	GRPCAddr        string        `name:"grpc_addr" default:"127.0.0.1:7700" usage:"where gRPC is served"`
 	HTTPAddr        string        `name:"http_addr" default:"127.0.0.1:7701" usage:"where the API is served over HTTP, and /healthz, /readyz, /metrics and /debug/pprof/"`
 	DatabaseURL     Secret        `name:"database_url" usage:"a PostgreSQL database; empty: a private one in --data-dir"`
+	StandbyURL      Secret        `name:"standby_url" usage:"a streaming standby of it, where users and chats are read as far as it has replayed"`
 	RedisURL        Secret        `name:"redis_url" usage:"a Redis that servers of one database share, for the counters of quotas and to wake one another: redis://host/0, redis-cluster://host,host or redis-sentinel://host,host/master; empty: a private one in memory"`
 	DataDir         string        `name:"data_dir" usage:"where the private PostgreSQL keeps its data"`
 	CallTimeout     time.Duration `name:"call_timeout" default:"1m" usage:"how long a call may take, whatever its caller's patience"`
@@ -68,6 +69,8 @@ type Config struct {
 	McpRefreshInterval    time.Duration `name:"mcp_refresh_interval" default:"5m" usage:"how often external MCP servers are asked whether their functions changed; 0: never"`
 	McpAllowStdio         bool          `name:"mcp_allow_stdio" default:"false" usage:"start MCP servers that are child processes: whoever may write the catalogue may then run any command as this server's user"`
 	McpNativeServer       string        `name:"mcp_native_server" usage:"the id of the MCP server that runs native and built-in tools for MCP clients; empty: they are not served over MCP"`
+	ChatRetention         time.Duration `name:"chat_retention" default:"0s" usage:"how long chats that ended are kept, with their logs; 0: for good"`
+	QuotaHistoryRetention time.Duration `name:"quota_history_retention" default:"0s" usage:"how long it is kept what was used of quotas by day; 0: for good"`
 	CallOutcomesRetention time.Duration `name:"call_outcomes_retention" default:"2160h" usage:"how long it is kept how calls went"`
 
 	JITThreshold      int     `name:"jit_threshold" default:"15" usage:"so many tools are told to a model without a choice: searches return them all, queries narrow nothing"`
@@ -114,6 +117,8 @@ func (c *Config) Validate() error {
 		c.rule("approval_ttl", atLeast(time.Second, c.ApprovalTTL)),
 		c.rule("mcp_native_server", identifier(c.McpNativeServer)),
 		c.rule("mcp_refresh_interval", zeroOr(time.Second, c.McpRefreshInterval)),
+		c.rule("chat_retention", zeroOr(time.Minute, c.ChatRetention)),
+		c.rule("quota_history_retention", zeroOr(24*time.Hour, c.QuotaHistoryRetention)),
 		c.rule("call_outcomes_retention", atLeast(time.Hour, c.CallOutcomesRetention)),
 		c.rule("jit_threshold", number(0, 10_000, c.JITThreshold)),
 		c.rule("top_k_system", number(0, 100, c.TopKSystem)),

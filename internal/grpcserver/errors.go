@@ -57,7 +57,7 @@ func toStatus(ctx context.Context, logger *slog.Logger, method string, err error
 		return status.FromContextError(ended).Err()
 	}
 	f, ok := fault.As(err)
-	if !ok && status.Code(err) == codes.Unavailable { // gRPC's own word that nobody is there to send to
+	if _, own := status.FromError(err); !ok && own { // gRPC's own word: nobody is there to send to, or health's answer
 		return err
 	}
 	if !ok {

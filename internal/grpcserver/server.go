@@ -21,6 +21,7 @@ import (
 	"github.com/toolgrant/toolgrant/internal/discovery"
 	"github.com/toolgrant/toolgrant/internal/effective"
 	"github.com/toolgrant/toolgrant/internal/enable"
+	"github.com/toolgrant/toolgrant/internal/erasure"
 	"github.com/toolgrant/toolgrant/internal/finder"
 	"github.com/toolgrant/toolgrant/internal/health"
 	"github.com/toolgrant/toolgrant/internal/id"
@@ -74,6 +75,7 @@ type Store interface {
 	ApprovalStore
 	APIKeyStore
 	CallStore
+	erasure.Store
 }
 
 // Options is what a server is made of.
@@ -191,6 +193,7 @@ func New(o Options) *grpc.Server {
 		advance: o.Store.AdvanceTurn, replica: o.Replica, gate: o.Gate, history: o.History, conversations: conversations,
 		refusals: newRefusals(o.Store), approvalTTL: o.ApprovalTTL, now: o.Now})
 	toolgrantv1.RegisterDiscoveryServiceServer(s, &discoveryServer{discoverer: finds, store: o.Store, replica: o.Replica, now: o.Now})
+	toolgrantv1.RegisterPrivacyServiceServer(s, &privacyServer{store: o.Store, replica: o.Replica, gate: o.Gate, now: o.Now})
 	deadlines.apply(s.GetServiceInfo())
 	return s
 }

@@ -25,6 +25,8 @@ const (
 type Source interface {
 	// SearchUses returns the newest uses that were written since an instant, at most so many.
 	SearchUses(ctx context.Context, since time.Time, atMost int) ([]Use, error)
+	// LastErasure is when uses were deleted last before their time, as far as that is known.
+	LastErasure(ctx context.Context) (time.Time, error)
 }
 
 // Follower knows what the uses in a source teach.
@@ -37,6 +39,7 @@ type Follower struct {
 	reading sync.Mutex
 	uses    map[id.Call]Use
 	last    time.Time // the newest that was read, by the database's clock
+	erased  time.Time // the last erasure that was known then
 	learned atomic.Pointer[Learned]
 }
 
@@ -56,15 +59,23 @@ func (f *Follower) Learned() *Learned { return f.learned.Load() }
 func (f *Follower) Read(ctx context.Context) error {
 	f.reading.Lock()
 	defer f.reading.Unlock()
+	erased, err := f.source.LastErasure(ctx)
+	if err != nil {
+		return err
+	}
+	anew := !erased.Equal(f.erased)
 	var since time.Time
-	if !f.last.IsZero() {
+	if !f.last.IsZero() && !anew {
 		since = f.last.Add(-overlap)
 	}
 	read, err := f.source.SearchUses(ctx, since, maxUses)
 	if err != nil {
 		return err
 	}
-	changed := false
+	changed := anew
+	if anew {
+		f.erased, f.uses = erased, map[id.Call]Use{}
+	}
 	for _, u := range read {
 		if u.Written.After(f.last) {
 			f.last = u.Written

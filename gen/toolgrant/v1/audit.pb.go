@@ -53,6 +53,8 @@ const (
 	AuditAction_AUDIT_ACTION_RESET AuditAction = 10
 	// An API key was given another secret.
 	AuditAction_AUDIT_ACTION_ROTATE AuditAction = 11
+	// All that was stored of a user was deleted, but for this log.
+	AuditAction_AUDIT_ACTION_ERASE AuditAction = 40
 )
 
 // Enum value maps for AuditAction.
@@ -70,6 +72,7 @@ var (
 		9:  "AUDIT_ACTION_REFUSE",
 		10: "AUDIT_ACTION_RESET",
 		11: "AUDIT_ACTION_ROTATE",
+		40: "AUDIT_ACTION_ERASE",
 	}
 	AuditAction_value = map[string]int32{
 		"AUDIT_ACTION_UNSPECIFIED": 0,
@@ -84,6 +87,7 @@ var (
 		"AUDIT_ACTION_REFUSE":      9,
 		"AUDIT_ACTION_RESET":       10,
 		"AUDIT_ACTION_ROTATE":      11,
+		"AUDIT_ACTION_ERASE":       40,
 	}
 )
 
@@ -437,7 +441,7 @@ const file_toolgrant_v1_audit_proto_rawDesc = "" +
 	"\x06sha256\x18\x03 \x01(\tR\x06sha256\x12\x14\n" +
 	"\x05items\x18\x04 \x03(\tR\x05items\x12\x1d\n" +
 	"\n" +
-	"item_count\x18\x05 \x01(\x05R\titemCount*\xb4\x02\n" +
+	"item_count\x18\x05 \x01(\x05R\titemCount*\xcc\x02\n" +
 	"\vAuditAction\x12\x1c\n" +
 	"\x18AUDIT_ACTION_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13AUDIT_ACTION_CREATE\x10\x01\x12\x17\n" +
@@ -451,7 +455,8 @@ const file_toolgrant_v1_audit_proto_rawDesc = "" +
 	"\x13AUDIT_ACTION_REFUSE\x10\t\x12\x16\n" +
 	"\x12AUDIT_ACTION_RESET\x10\n" +
 	"\x12\x17\n" +
-	"\x13AUDIT_ACTION_ROTATE\x10\vB=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
+	"\x13AUDIT_ACTION_ROTATE\x10\v\x12\x16\n" +
+	"\x12AUDIT_ACTION_ERASE\x10(B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 
 var (
 	file_toolgrant_v1_audit_proto_rawDescOnce sync.Once

@@ -195,6 +195,13 @@ type DeviceTypeTool struct {
 	ToolShared   bool
 }
 
+// Users who were erased a short time ago.
+type Erasure struct {
+	UserID      string
+	KeepHistory bool
+	EraseTime   time.Time
+}
+
 // Groups of users; the highest priority decides.
 type Group struct {
 	GroupID     string
