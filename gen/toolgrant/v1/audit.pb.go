@@ -125,16 +125,16 @@ type AuditEntry struct {
 	SequenceNumber int64 `protobuf:"varint,1,opt,name=sequence_number,json=sequenceNumber,proto3" json:"sequence_number,omitempty"`
 	// When it was written, by the clock of the database.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	// Who did it: how it is known, a colon, and who. "key:chat-1" is an API key, "jwt:accounts/ann" a token's subject and its
-	// issuer, "mtls:ops" a certificate's subject, each as configured. After it, and a space, may stand what the caller said,
-	// which nobody checked: "key:chat-1 claimed:ann". Of callers who were not asked for proof it is "claimed:ann", or
+	// Who did it: how it is known, a colon, and who. "key:chat-1" is an API key, "jwt:accounts/ann" a token's issuer and
+	// subject, "mtls:ops" a name in a certificate. After it, and a space, may stand what the caller said, which nobody
+	// checked: "key:chat-1 claimed:ann". Of callers who were not asked for proof it is "claimed:ann", or
 	// "peer:127.0.0.1", where an unnamed caller called from. "server:internal" is the server itself.
 	Actor string `protobuf:"bytes,3,opt,name=actor,proto3" json:"actor,omitempty"`
 	// What was done.
 	Action AuditAction `protobuf:"varint,4,opt,name=action,proto3,enum=toolgrant.v1.AuditAction" json:"action,omitempty"`
 	// The kind of object: "tool_type", "tool", "mcp_server", "device_type", "group", "avatar", "default_avatar" or
-	// "user"; "approval", "call", "quota_override", "quota_usage" or "api_key". A device or a membership is a part of its user, and
-	// a change of it an UPDATE of the user.
+	// "user"; "approval", "call", "quota_override", "quota_usage" or "api_key". A device or a membership is a part of its
+	// user, and a change of it an UPDATE of the user.
 	Kind string `protobuf:"bytes,5,opt,name=kind,proto3" json:"kind,omitempty"`
 	// The object's id; for a default Avatar "user_id,device_type_id" with * for any; for an override or the usage of a
 	// quota "user_id,quota_id".
