@@ -44,6 +44,9 @@ func newMCPSide(c *config.Config, t *trust, memory *replica.Replica, store *post
 	s.gateway = mcp.NewGateway(mcp.GatewayOptions{
 		Entitlements: toolgrantv1.NewEntitlementServiceClient(conn),
 		Calls:        toolgrantv1.NewCallServiceClient(conn),
+		Discovery:    toolgrantv1.NewDiscoveryServiceClient(conn),
+		Chats:        toolgrantv1.NewChatServiceClient(conn),
+		Approvals:    toolgrantv1.NewApprovalServiceClient(conn), ElicitApprovals: c.McpElicitApprovals,
 		Server: func(_ context.Context, name id.MCPServer) (*catalog.MCPServer, error) {
 			servers := memory.World().MCPServers
 			for i := range servers {
@@ -53,6 +56,7 @@ func newMCPSide(c *config.Config, t *trust, memory *replica.Replica, store *post
 			}
 			return nil, errors.New("no such MCP server")
 		},
+		Sessions: c.McpMaxSessions, SessionsPerUser: c.McpMaxUserSessions, SessionTimeout: c.McpSessionTimeout,
 		NativeServer: id.MCPServer(c.McpNativeServer), Pool: s.pool, Logger: log.With("part", "mcp"),
 	})
 	return s, nil

@@ -71,6 +71,10 @@ type Config struct {
 	McpNativeServer       string        `name:"mcp_native_server" usage:"the id of the MCP server that runs native and built-in tools for MCP clients; empty: they are not served over MCP"`
 	ChatRetention         time.Duration `name:"chat_retention" default:"0s" usage:"how long chats that ended are kept, with their logs; 0: for good"`
 	QuotaHistoryRetention time.Duration `name:"quota_history_retention" default:"0s" usage:"how long it is kept what was used of quotas by day; 0: for good"`
+	McpMaxSessions        int           `name:"mcp_max_sessions" default:"4096" usage:"how many sessions and streams of changes MCP clients may have open"`
+	McpMaxUserSessions    int           `name:"mcp_max_user_sessions" default:"64" usage:"how many of them those of one user may have open"`
+	McpSessionTimeout     time.Duration `name:"mcp_session_timeout" default:"1h" usage:"how long a session is kept whose MCP client sends nothing"`
+	McpElicitApprovals    bool          `name:"mcp_elicit_approvals" default:"true" usage:"ask users for approvals through those MCP clients that can ask them; otherwise only those who use ApprovalService decide"`
 	CallOutcomesRetention time.Duration `name:"call_outcomes_retention" default:"2160h" usage:"how long it is kept how calls went"`
 
 	JITThreshold      int     `name:"jit_threshold" default:"15" usage:"so many tools are told to a model without a choice: searches return them all, queries narrow nothing"`
@@ -119,6 +123,9 @@ func (c *Config) Validate() error {
 		c.rule("mcp_refresh_interval", zeroOr(time.Second, c.McpRefreshInterval)),
 		c.rule("chat_retention", zeroOr(time.Minute, c.ChatRetention)),
 		c.rule("quota_history_retention", zeroOr(24*time.Hour, c.QuotaHistoryRetention)),
+		c.rule("mcp_max_sessions", number(1, 1_000_000, c.McpMaxSessions)),
+		c.rule("mcp_max_user_sessions", number(1, 1_000_000, c.McpMaxUserSessions)),
+		c.rule("mcp_session_timeout", between(time.Second, 24*time.Hour, c.McpSessionTimeout)),
 		c.rule("call_outcomes_retention", atLeast(time.Hour, c.CallOutcomesRetention)),
 		c.rule("jit_threshold", number(0, 10_000, c.JITThreshold)),
 		c.rule("top_k_system", number(0, 100, c.TopKSystem)),

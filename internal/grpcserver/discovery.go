@@ -144,8 +144,8 @@ func searchToProto(w *effective.World, r *finder.Result, explain bool) *toolgran
 
 func matchToProto(w *effective.World, m *finder.Match, explain bool) *toolgrantv1.ToolMatch {
 	t := w.Catalog.Tool(m.Number)
-	p := &toolgrantv1.ToolMatch{ToolId: string(t.ID), Name: t.Name, Category: t.Category, Risk: riskToProto(t.Risk), Description: t.Description,
-		Enabled: m.Enabled, Score: m.Score, Confidence: m.Confidence, Own: m.Own, Unhealthy: m.Unhealthy}
+	p := &toolgrantv1.ToolMatch{ToolId: string(t.ID), Name: t.Name, Category: t.Category, Source: sourceToProto(w.Catalog.Type(m.Number).Source), Risk: riskToProto(t.Risk),
+		Description: t.Description, Enabled: m.Enabled, Score: m.Score, Confidence: m.Confidence, Own: m.Own, Unhealthy: m.Unhealthy}
 	for i := range m.Reasons {
 		r := &m.Reasons[i]
 		p.WhyMatched = append(p.WhyMatched, &toolgrantv1.MatchReason{Kind: matchReasonKinds[r.Kind], Of: r.Of, Words: r.Words, Count: int32(r.Count),

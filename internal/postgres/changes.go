@@ -133,14 +133,15 @@ func (s *Store) Changes(ctx context.Context, since revision.Revision) (replica.D
 			return replica.Delta{}, err
 		}
 	}
+	lost := found.lost || promoted
 	var keys *apikey.Ring
-	if found.lost || promoted || len(found.ids[kindAPIKey]) > 0 { // what is read is at least as new as the snapshot
+	if lost || len(found.ids[kindAPIKey]) > 0 { // what is read is at least as new as the snapshot
 		if keys, err = s.APIKeyRing(ctx); err != nil {
 			return replica.Delta{}, err
 		}
 	}
 	s.timeline.Store(&found.timeline)
-	return replica.Delta{Keys: keys, Revision: found.revision, Version: found.version, World: held.world, Lost: found.lost || promoted,
+	return replica.Delta{Keys: keys, Revision: found.revision, Version: found.version, World: held.world, Lost: lost,
 		Users: as[id.User](found.ids[kindUser]), Chats: as[id.Chat](found.ids[kindChat]), Approvals: refs(found.ids[kindApproval])}, nil
 }
 

@@ -119,6 +119,9 @@ func (s *Store) tools(ctx context.Context, tx db.DBTX, every bool, ids []string)
 		if err := json.Unmarshal(t.Capability, &tool.Capability); err != nil {
 			return nil, fmt.Errorf("tool %q: capability: %w", t.ToolID, err)
 		}
+		if err := json.Unmarshal(t.Mcp, &tool.MCP); err != nil {
+			return nil, fmt.Errorf("tool %q: mcp: %w", t.ToolID, err)
+		}
 		tool.Capability.Fallback = fallbacks[t.ToolID]
 		list = append(list, tool)
 	}

@@ -365,6 +365,7 @@ type Tool struct {
 	Capability           []byte
 	FailThreshold        *int32
 	CooldownMs           *int32
+	Mcp                  []byte
 }
 
 // What to use instead of a tool that cannot be used, best first.
