@@ -28,7 +28,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z][a-z\/-]*:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: setup
-setup: $(BUF) $(SQLC) $(PROTOC_GEN_GO) $(PROTOC_GEN_GO_GRPC) $(GOLANGCI_LINT) $(PROTOVALIDATE) postgres redis mcp-servers ## Install what is missing: pinned tools, imported protos, PostgreSQL, Redis, MCP servers for tests
+setup: $(BUF) $(SQLC) $(PROTOC_GEN_GO) $(PROTOC_GEN_GO_GRPC) $(GOLANGCI_LINT) $(PROTOVALIDATE) postgres redis mcp-servers chromium web-example ## Install what is missing: pinned tools, imported protos, PostgreSQL, Redis, MCP servers and Chromium for tests
 	go mod download
 
 .PHONY: generate
@@ -55,7 +55,7 @@ demo: postgres ## The same, and exit
 	@tools/demo
 
 .PHONY: test
-test: postgres redis mcp-servers ## Run all tests, with the race detector, on private servers
+test: postgres redis mcp-servers chromium web-example ## Run all tests, with the race detector, on private servers
 	go test -race -timeout $(TEST_TIMEOUT) ./...
 
 .PHONY: chaos
@@ -108,6 +108,14 @@ redis:
 .PHONY: mcp-servers
 mcp-servers:
 	@tools/install-mcp-servers
+
+.PHONY: chromium
+chromium:
+	@tools/install-chromium
+
+.PHONY: web-example
+web-example: $(BUF) $(PROTOVALIDATE) ## Build examples/web
+	@tools/build-web-example $(BUF)
 
 # go-install,package@version: the binary of the target's name, whatever GOFLAGS this machine has.
 go-install = GOFLAGS= GOTOOLCHAIN=$(GOVERSION) GOBIN=$(@D) go install $1

@@ -28,14 +28,14 @@ import (
 
 // accounts is an issuer of tokens, with a real HTTP server for its keys.
 type accounts struct {
-	t     *testing.T
+	t     testing.TB
 	url   string
 	keys  atomic.Pointer[jose.JSONWebKeySet]
 	asked atomic.Int64
 	down  atomic.Bool
 }
 
-func newAccounts(t *testing.T) *accounts {
+func newAccounts(t testing.TB) *accounts {
 	a := &accounts{t: t}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		a.asked.Add(1)
@@ -53,7 +53,7 @@ func newAccounts(t *testing.T) *accounts {
 // publish has the issuer tell these keys.
 func (a *accounts) publish(keys ...jose.JSONWebKey) { a.keys.Store(&jose.JSONWebKeySet{Keys: keys}) }
 
-func newRSA(t *testing.T) *rsa.PrivateKey {
+func newRSA(t testing.TB) *rsa.PrivateKey {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -79,7 +79,7 @@ func (a *accounts) claims(changes map[string]any) map[string]any {
 	return c
 }
 
-func sign(t *testing.T, name string, algorithm jose.SignatureAlgorithm, key any, claims map[string]any) string {
+func sign(t testing.TB, name string, algorithm jose.SignatureAlgorithm, key any, claims map[string]any) string {
 	t.Helper()
 	options := (&jose.SignerOptions{}).WithType("JWT")
 	if name != "" {
