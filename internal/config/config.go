@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/toolgrant/toolgrant/internal/discovery"
@@ -30,6 +31,9 @@ type Config struct {
 	DataDir         string        `name:"data_dir" usage:"where the private PostgreSQL keeps its data"`
 	CallTimeout     time.Duration `name:"call_timeout" default:"1m" usage:"how long a call may take, whatever its caller's patience"`
 	ShutdownTimeout time.Duration `name:"shutdown_timeout" default:"10s" usage:"how long calls in flight may take at shutdown"`
+
+	LogFormat string `name:"log_format" default:"auto" usage:"how the log is written: text, json, or auto: text on a terminal, json elsewhere"`
+	LogLevel  Level  `name:"log_level" default:"info" usage:"what is logged: debug, info, warn or error, and what is worse"`
 
 	DrainDelay              time.Duration `name:"drain_delay" default:"0s" usage:"how long a server that is to end goes on, saying that it is not ready, until balancers have noticed"`
 	RequireDeadlines        bool          `name:"require_deadlines" default:"false" usage:"refuse unary calls by gRPC that have no deadline"`
@@ -85,6 +89,7 @@ func (c *Config) Validate() error {
 		c.rule("data_dir", notEmpty(c.DataDir)),
 		c.rule("call_timeout", positive(c.CallTimeout)),
 		c.rule("shutdown_timeout", notNegative(c.ShutdownTimeout)),
+		c.rule("log_format", oneOf(c.LogFormat, "auto", "text", "json")),
 		c.rule("drain_delay", between(0, 10*time.Minute, c.DrainDelay)),
 		c.rule("max_calls", number(0, math.MaxInt32, c.MaxCalls)),
 		c.rule("max_calls_per_caller", number(0, math.MaxInt32, c.MaxCallsPerCaller)),
@@ -139,6 +144,13 @@ func loopback(address string) error {
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return fmt.Errorf("%q is not a loopback address, and there is no authentication yet", address)
+	}
+	return nil
+}
+
+func oneOf(value string, values ...string) error {
+	if !slices.Contains(values, value) {
+		return fmt.Errorf("must be one of %s, not %q", strings.Join(values, ", "), value)
 	}
 	return nil
 }
