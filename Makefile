@@ -58,6 +58,10 @@ demo: postgres ## The same, and exit
 test: postgres redis mcp-servers ## Run all tests, with the race detector, on private servers
 	go test -race -timeout $(TEST_TIMEOUT) ./...
 
+.PHONY: chaos
+chaos: postgres redis ## Break four servers, PostgreSQL, Redis and networks at random under load for DURATION (3m), by SEED, and check what must hold
+	go test -race ./cmd/server -run '^TestChaos$$' -count=1 -v -timeout 30m -chaos.duration $(or $(DURATION),3m) -chaos.seed $(or $(SEED),0)
+
 .PHONY: lint
 lint: $(GOLANGCI_LINT) $(BUF) $(PROTOVALIDATE) ## Check Go code (vet, gofmt, import direction, more) and protos
 	$(GOLANGCI_LINT) run ./...

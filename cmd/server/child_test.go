@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -109,6 +110,16 @@ func (c *child) kill() {
 		c.t.Fatal(err)
 	}
 	_ = c.process.Wait() // its status is that it was killed
+}
+
+// ended tells whether the process has ended by itself.
+func (c *child) ended() bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.process.Process.Pid))
+	if err != nil {
+		return true
+	}
+	_, state, _ := strings.Cut(string(stat), ") ")
+	return strings.HasPrefix(state, "Z")
 }
 
 // stop ends the server the clean way.

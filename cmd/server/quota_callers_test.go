@@ -58,6 +58,7 @@ type callers struct {
 	number  atomic.Int64 // of operations
 	group   sync.WaitGroup
 	stopped atomic.Bool
+	quiet   sync.RWMutex // whoever holds it, nobody asks meanwhile
 
 	mu        sync.Mutex
 	admitted  map[string][]admission // by tool
@@ -72,6 +73,7 @@ func (c *callers) start(ctx context.Context, perNode int) {
 	for i := range perNode * len(c.nodes) {
 		c.group.Go(func() {
 			for n := i; !c.stopped.Load(); n++ {
+				c.quiet.RLock()
 				switch name := fmt.Sprintf("o-%d", c.number.Add(1)); n % 3 {
 				case 0:
 					c.consume(ctx, n, name, "user")
@@ -80,6 +82,7 @@ func (c *callers) start(ctx context.Context, perNode int) {
 				default:
 					c.reserve(ctx, n, name)
 				}
+				c.quiet.RUnlock()
 				time.Sleep(rand.N(20 * time.Millisecond))
 			}
 		})

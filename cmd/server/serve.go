@@ -52,7 +52,7 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	if err := postgres.Migrate(ctx, url); err != nil {
 		return err
 	}
-	store, err := postgres.Open(ctx, url, postgres.WithTracer(tracing.QueryTracer()))
+	store, err := postgres.Open(ctx, url, postgres.WithTracer(tracing.QueryTracer()), postgres.WithStandby(string(c.StandbyURL)))
 	if err != nil {
 		return err
 	}
@@ -134,6 +134,12 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	metrics.WatchReplica(memory.Stats)
 	metrics.WatchAnswers(answers.Size)
 	metrics.WatchPool(store.PoolStat)
+	if c.StandbyURL != "" {
+		metrics.WatchStandby(func() (served, behind, failed uint64) {
+			s := store.StandbyStats()
+			return s.Served, s.Behind, s.Failed
+		})
+	}
 	metrics.WatchQuotas(gate.Stats)
 	metrics.WatchHealth(board.Stats)
 	metrics.WatchHistory(history.Stats)

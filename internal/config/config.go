@@ -27,6 +27,7 @@ type Config struct {
 	GRPCAddr        string        `name:"grpc_addr" default:"127.0.0.1:7700" usage:"where gRPC is served"`
 	HTTPAddr        string        `name:"http_addr" default:"127.0.0.1:7701" usage:"where the API is served over HTTP, and /healthz, /readyz, /metrics and /debug/pprof/"`
 	DatabaseURL     Secret        `name:"database_url" usage:"a PostgreSQL database; empty: a private one in --data-dir"`
+	StandbyURL      Secret        `name:"standby_url" usage:"a streaming standby of it, where users and chats are read as far as it has replayed"`
 	RedisURL        Secret        `name:"redis_url" usage:"a Redis that servers of one database share, for the counters of quotas and to wake one another: redis://host/0, redis-cluster://host,host or redis-sentinel://host,host/master; empty: a private one in memory"`
 	DataDir         string        `name:"data_dir" usage:"where the private PostgreSQL keeps its data"`
 	CallTimeout     time.Duration `name:"call_timeout" default:"1m" usage:"how long a call may take, whatever its caller's patience"`

@@ -24,6 +24,7 @@ const (
 	Aborted
 	ResourceExhausted
 	Unavailable
+	Unauthenticated
 )
 
 // Reason is the name of a value of the API's ErrorReason, without its prefix.
@@ -55,6 +56,9 @@ const (
 	ReasonServerBusy          Reason = "SERVER_BUSY"
 	ReasonCallerBusy          Reason = "CALLER_BUSY"
 	ReasonDeadlineRequired    Reason = "DEADLINE_REQUIRED"
+	ReasonUnauthenticated     Reason = "UNAUTHENTICATED"
+	ReasonRoleNotAllowed      Reason = "ROLE_NOT_ALLOWED"
+	ReasonAnotherUser         Reason = "ANOTHER_USER"
 )
 
 // Violation is one field at fault and the rule that it breaks.
@@ -102,6 +106,9 @@ func (f *Fault) Unwrap() error { return f.Cause }
 
 // As returns the fault in an error's chain.
 func As(err error) (*Fault, bool) {
+	if err == nil {
+		return nil, false // without an allocation
+	}
 	var f *Fault
 	ok := errors.As(err, &f)
 	return f, ok

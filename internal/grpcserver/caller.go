@@ -27,15 +27,20 @@ const (
 
 const maxReasonBytes = 1024
 
-// identify returns a context that tells who calls, and why. Nobody is authenticated yet, so the actor is what the
-// caller claims to be, or else its address, and says which of the two. Whatever writes to the audit log calls this
-// first; calls that don't are spared it.
+// identify returns a context that tells who calls, and why. Who is authenticated is told as such, and after it whom it
+// claims to act for. Of others the actor is what the caller claims to be, or else its address, and says which of the
+// two. Whatever writes to the audit log calls this first; calls that don't are spared it.
 func identify(ctx context.Context) (context.Context, error) {
 	var c caller.Caller
 	name := first(ctx, actorKey)
+	who := caller.IdentityOf(ctx)
 	switch {
+	case name == "" && who != nil:
+		c.Actor = who.Actor
 	case name == "":
 		c.Actor = "peer:" + peerOf(ctx)
+	case id.Valid(name) && who != nil:
+		c.Actor = who.Actor + " claimed:" + name // identifiers have no spaces
 	case id.Valid(name):
 		c.Actor = "claimed:" + name
 	default:

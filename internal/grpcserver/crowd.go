@@ -15,6 +15,7 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/peer"
 
+	"github.com/toolgrant/toolgrant/internal/caller"
 	"github.com/toolgrant/toolgrant/internal/fault"
 )
 
@@ -140,12 +141,12 @@ func (c *Crowd) shardOf(caller who) *crowdShard {
 func backOff() time.Duration { return 100*time.Millisecond + rand.N(200*time.Millisecond) }
 
 // admit refuses unary calls that are too many. Health checks are let through: a busy server is not a dead one.
-func admit(crowd *Crowd, name func(context.Context) string) grpc.UnaryServerInterceptor {
+func admit(crowd *Crowd) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		if crowd == nil || info.FullMethod == healthv1.Health_Check_FullMethodName {
 			return handle(ctx, request)
 		}
-		of, err := crowd.enter(whoCalls(ctx, name))
+		of, err := crowd.enter(whoCalls(ctx))
 		if err != nil {
 			return nil, err
 		}
@@ -155,12 +156,12 @@ func admit(crowd *Crowd, name func(context.Context) string) grpc.UnaryServerInte
 }
 
 // admitStream is admit of streams.
-func admitStream(crowd *Crowd, name func(context.Context) string) grpc.StreamServerInterceptor {
+func admitStream(crowd *Crowd) grpc.StreamServerInterceptor {
 	return func(server any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 		if crowd == nil {
 			return handle(server, stream)
 		}
-		of, err := crowd.enter(whoCalls(stream.Context(), name))
+		of, err := crowd.enter(whoCalls(stream.Context()))
 		if err != nil {
 			return err
 		}
@@ -170,11 +171,9 @@ func admitStream(crowd *Crowd, name func(context.Context) string) grpc.StreamSer
 }
 
 // whoCalls is a caller by the name that it has proven, if there is one, or by its address.
-func whoCalls(ctx context.Context, name func(context.Context) string) who {
-	if name != nil {
-		if proven := name(ctx); proven != "" {
-			return who{name: proven}
-		}
+func whoCalls(ctx context.Context) who {
+	if proven := caller.IdentityOf(ctx); proven != nil {
+		return who{name: proven.Actor}
 	}
 	p, ok := peer.FromContext(ctx)
 	if !ok || p.Addr == nil {

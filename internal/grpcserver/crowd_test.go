@@ -12,6 +12,7 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/peer"
 
+	proven "github.com/toolgrant/toolgrant/internal/caller"
 	"github.com/toolgrant/toolgrant/internal/fault"
 )
 
@@ -31,7 +32,7 @@ func reasonOf(err error) fault.Reason {
 func TestACrowdHasItsLimits(t *testing.T) {
 	t.Parallel()
 	crowd := NewCrowd("calls", 3, 2)
-	enter := func(ip string) (*atomic.Int64, error) { return crowd.enter(whoCalls(from(t.Context(), ip), nil)) }
+	enter := func(ip string) (*atomic.Int64, error) { return crowd.enter(whoCalls(from(t.Context(), ip))) }
 	first, err := enter("10.0.0.1")
 	if err != nil {
 		t.Fatal(err)
@@ -62,17 +63,17 @@ func TestACrowdHasItsLimits(t *testing.T) {
 func TestCallersAreKnownByTheNameThatTheyProved(t *testing.T) {
 	t.Parallel()
 	crowd := NewCrowd("calls", 0, 1)
-	name := "ann"
-	names := func(context.Context) string { return name }
+	as := func(actor, ip string) context.Context {
+		return proven.WithIdentity(from(t.Context(), ip), &proven.Identity{Actor: actor})
+	}
 	answer := func(context.Context, any) (any, error) { return nil, nil }
 	inside := func(context.Context, any) (any, error) {
-		_, same := admit(crowd, names)(from(t.Context(), "10.0.0.2"), nil, &grpc.UnaryServerInfo{FullMethod: "/x"}, answer)
-		_, health := admit(crowd, names)(from(t.Context(), "10.0.0.2"), nil, &grpc.UnaryServerInfo{FullMethod: healthv1.Health_Check_FullMethodName}, answer)
-		name = "bob"
-		_, other := admit(crowd, names)(from(t.Context(), "10.0.0.1"), nil, &grpc.UnaryServerInfo{FullMethod: "/x"}, answer)
+		_, same := admit(crowd)(as("key:ann", "10.0.0.2"), nil, &grpc.UnaryServerInfo{FullMethod: "/x"}, answer)
+		_, health := admit(crowd)(as("key:ann", "10.0.0.2"), nil, &grpc.UnaryServerInfo{FullMethod: healthv1.Health_Check_FullMethodName}, answer)
+		_, other := admit(crowd)(as("key:bob", "10.0.0.1"), nil, &grpc.UnaryServerInfo{FullMethod: "/x"}, answer)
 		return nil, fmt.Errorf("%s, %v, %v", reasonOf(same), health, other)
 	}
-	_, err := admit(crowd, names)(from(t.Context(), "10.0.0.1"), nil, &grpc.UnaryServerInfo{FullMethod: "/x"}, inside)
+	_, err := admit(crowd)(as("key:ann", "10.0.0.1"), nil, &grpc.UnaryServerInfo{FullMethod: "/x"}, inside)
 	if err.Error() != "CALLER_BUSY, <nil>, <nil>" {
 		t.Error(err)
 	}
@@ -128,7 +129,7 @@ func TestACrowdForgetsThoseWhoLeft(t *testing.T) {
 
 // BenchmarkAdmit is what the limits of a server and of callers cost each call.
 func BenchmarkAdmit(b *testing.B) {
-	interceptor := admit(NewCrowd("calls", 10_000, 5_000), nil)
+	interceptor := admit(NewCrowd("calls", 10_000, 5_000))
 	info := &grpc.UnaryServerInfo{FullMethod: "/toolgrant.v1.EntitlementService/ResolveTools"}
 	answer := func(context.Context, any) (any, error) { return nil, nil }
 	ctx := from(b.Context(), "10.0.0.1")

@@ -31,6 +31,7 @@ var codeOf = map[fault.Kind]codes.Code{
 	fault.Aborted:            codes.Aborted,
 	fault.ResourceExhausted:  codes.ResourceExhausted,
 	fault.Unavailable:        codes.Unavailable,
+	fault.Unauthenticated:    codes.Unauthenticated,
 }
 
 // translateErrors is the one place where errors become statuses. What is not a fault is logged, and told to

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -54,12 +55,14 @@ func BenchmarkResolveToolsHeld(b *testing.B) {
 	}
 	metrics := telemetry.NewMetrics()
 	metrics.Expect(map[string]grpc.ServiceInfo{"toolgrant.v1.EntitlementService": {Methods: []grpc.MethodInfo{{Name: "ResolveTools"}}}})
-	own := []grpc.UnaryServerInterceptor{limit(time.Minute), translateErrors(slog.Default()), validate(validator)}
+	before := []grpc.UnaryServerInterceptor{limit(time.Minute), translateErrors(slog.Default()), validate(validator)}
+	own := slices.Insert(slices.Clone(before), 2, (&access{}).unary)
 	for _, variant := range []struct {
 		name         string
 		interceptors []grpc.UnaryServerInterceptor
 		answered     func(int, bool)
 	}{
+		{"without access rules", before, func(int, bool) {}},
 		{"without metrics", own, func(int, bool) {}},
 		{"with metrics", append([]grpc.UnaryServerInterceptor{metrics.CountUnary}, own...), metrics.Answered},
 	} {

@@ -111,12 +111,13 @@ type Options struct {
 	MaxConnectionAge time.Duration
 	// Drain ends streams; nil: they end when the replica stops.
 	Drain *Drain
-	// Calling and Streaming bound what is under way; nil: no bound.
+	// Calling and Streaming bound what is under way, of each caller by what it proved to be, or else its address; nil: no
+	// bound.
 	Calling, Streaming *Crowd
-	// CallerName tells by what name a caller is bounded; if it is nil, or tells none, callers are by their address.
-	CallerName func(context.Context) string
 	// ApprovalTTL is how long a call waits for a person's word.
 	ApprovalTTL time.Duration
+	// Authenticate tells who calls; nil: nobody is asked, and everybody may do everything.
+	Authenticate Authenticate
 	// ServerOptions come before the server's own: interceptors among them see what callers are answered.
 	ServerOptions []grpc.ServerOption
 	// Answered, unless it is nil, is told of each answer of ResolveTools: its bytes, and whether it was held.
@@ -147,6 +148,7 @@ func New(o Options) *grpc.Server {
 	if o.RequireDeadlines {
 		o.ServerOptions = append(slices.Clone(o.ServerOptions), grpc.InTapHandle(deadlines.tap))
 	}
+	access := &access{authenticate: o.Authenticate, replica: o.Replica, approvals: o.Store}
 	s := grpc.NewServer(append(slices.Clone(o.ServerOptions),
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(o.MaxMessageBytes),
@@ -160,8 +162,8 @@ func New(o Options) *grpc.Server {
 		grpc.ReadBufferSize(8<<10),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, MaxConnectionAge: o.MaxConnectionAge, MaxConnectionAgeGrace: o.CallTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
-		grpc.ChainUnaryInterceptor(limit(o.CallTimeout), translateErrors(o.Logger), admit(o.Calling, o.CallerName), validate(validator)),
-		grpc.ChainStreamInterceptor(translateStreamErrors(o.Logger), endOthers(o.Drain), admitStream(o.Streaming, o.CallerName), validateStream(validator)),
+		grpc.ChainUnaryInterceptor(limit(o.CallTimeout), translateErrors(o.Logger), access.unary, admit(o.Calling), validate(validator)),
+		grpc.ChainStreamInterceptor(translateStreamErrors(o.Logger), endOthers(o.Drain), access.stream, admitStream(o.Streaming), validateStream(validator)),
 	)...)
 	if o.Discovery.Shelf == nil {
 		o.Discovery.Shelf = finder.NewShelf(discovery.DefaultWeights(), nil)

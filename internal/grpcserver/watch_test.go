@@ -334,11 +334,11 @@ func (b *broken) failure() error {
 }
 
 // UserAndChat implements replica.Source.
-func (b *broken) UserAndChat(ctx context.Context, user id.User, chat id.Chat) (*availability.User, *enable.Chat, int64, error) {
+func (b *broken) UserAndChat(ctx context.Context, user id.User, chat id.Chat, atLeast revision.Revision) (*availability.User, *enable.Chat, int64, error) {
 	if err := b.failure(); err != nil {
 		return nil, nil, 0, err
 	}
-	return b.Source.UserAndChat(ctx, user, chat)
+	return b.Source.UserAndChat(ctx, user, chat, atLeast)
 }
 
 // restored is a source that can go back in time.

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/toolgrant/toolgrant/internal/approval"
+	"github.com/toolgrant/toolgrant/internal/fault"
 	"github.com/toolgrant/toolgrant/internal/id"
 	"github.com/toolgrant/toolgrant/internal/postgres/db"
 	"github.com/toolgrant/toolgrant/internal/replica"
@@ -24,6 +25,7 @@ type changes struct {
 	revision revision.Revision // the later snapshot
 	version  int64             // the catalogue's version in it
 	lost     bool              // not all is known: anything may have changed
+	timeline string            // of the database: another one if a standby was promoted
 	ids      map[string][]string
 }
 
@@ -64,7 +66,11 @@ func (s *Store) changesSince(ctx context.Context, tx db.DBTX, since revision.Rev
 	if err != nil {
 		return changes{}, err
 	}
-	c := changes{version: row.CatalogVersion, ids: map[string][]string{}}
+	if row.Timeline == "" {
+		// Its snapshots do not tell what is in progress, and nothing can be written there.
+		return changes{}, errStandby
+	}
+	c := changes{version: row.CatalogVersion, timeline: row.Timeline, ids: map[string][]string{}}
 	if c.revision, err = s.readRevision(row.Snapshot); err != nil {
 		return changes{}, err
 	}
@@ -94,6 +100,10 @@ func (s *Store) changesSince(ctx context.Context, tx db.DBTX, since revision.Rev
 	return c, nil
 }
 
+// errStandby is what is wrong with a database address that leads to a standby.
+var errStandby = &fault.Fault{Kind: fault.Unavailable, Reason: fault.ReasonDatabaseUnavailable,
+	Message: "the database is a standby, where nothing can be written; with several hosts, its address needs target_session_attrs=read-write"}
+
 // Changes implements replica.Source.
 func (s *Store) Changes(ctx context.Context, since revision.Revision) (replica.Delta, error) {
 	found, err := s.changesSince(ctx, s.pool, since)
@@ -101,6 +111,14 @@ func (s *Store) Changes(ctx context.Context, since revision.Revision) (replica.D
 		return replica.Delta{}, translate(err)
 	}
 	held := s.compiled.Load()
+	// What a standby that is promoted had not received is undone, and the numbers of those transactions and versions are
+	// given again.
+	before := s.timeline.Load()
+	promoted := before != nil && *before != found.timeline
+	if promoted {
+		held = nil
+		s.compiled.Store(nil)
+	}
 	if held == nil || held.version != found.version {
 		err = s.readSnapshot(ctx, func(tx pgx.Tx) error {
 			if found, err = s.changesSince(ctx, tx, since); err != nil {
@@ -113,7 +131,8 @@ func (s *Store) Changes(ctx context.Context, since revision.Revision) (replica.D
 			return replica.Delta{}, err
 		}
 	}
-	return replica.Delta{Revision: found.revision, Version: found.version, World: held.world, Lost: found.lost,
+	s.timeline.Store(&found.timeline)
+	return replica.Delta{Revision: found.revision, Version: found.version, World: held.world, Lost: found.lost || promoted,
 		Users: as[id.User](found.ids[kindUser]), Chats: as[id.Chat](found.ids[kindChat]), Approvals: refs(found.ids[kindApproval])}, nil
 }
 

@@ -57,8 +57,12 @@ func (s *Store) on(ctx context.Context, tx db.DBTX, f facts, world *effective.Wo
 	return q, translate(err)
 }
 
-// UserAndChat implements replica.Source.
-func (s *Store) UserAndChat(ctx context.Context, user id.User, chat id.Chat) (*availability.User, *enable.Chat, int64, error) {
+// UserAndChat implements replica.Source. A standby is asked first, if there is one.
+func (s *Store) UserAndChat(ctx context.Context, user id.User, chat id.Chat, atLeast revision.Revision) (*availability.User, *enable.Chat, int64, error) {
+	row, found := s.standby.facts(ctx, s, chat, user, atLeast)
+	if found {
+		return row.user, row.chat, row.version, nil
+	}
 	row, err := s.facts(ctx, s.pool, chat, user)
 	return row.user, row.chat, row.version, translate(err)
 }
@@ -70,6 +74,7 @@ type facts struct {
 	chat     *enable.Chat       // nil: never created
 	version  int64              // of the catalogue
 	revision revision.Revision
+	standby  bool // a standby told
 }
 
 func (s *Store) facts(ctx context.Context, tx db.DBTX, chat id.Chat, user id.User) (facts, error) {
@@ -77,7 +82,7 @@ func (s *Store) facts(ctx context.Context, tx db.DBTX, chat id.Chat, user id.Use
 	if err != nil {
 		return facts{}, err
 	}
-	f := facts{name: user, version: row.CatalogVersion}
+	f := facts{name: user, version: row.CatalogVersion, standby: row.Standby}
 	if row.UserID != nil {
 		f.user = userFromRow(user, row.DeviceIds, row.DeviceTypeIds, row.GroupIds, row.StartTimes, row.ExpireTimes)
 	}

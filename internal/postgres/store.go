@@ -26,6 +26,8 @@ type Store struct {
 	queries  *db.Queries
 	database uint64 // identifies the database in revisions
 	compiled atomic.Pointer[compiledCatalog]
+	timeline atomic.Pointer[string] // of the poll before
+	standby  *standby               // nil: there is none
 
 	committed func(context.Context) // see OnCommit
 }
@@ -41,25 +43,27 @@ func poolSize(url string, config *pgxpool.Config) int32 {
 }
 
 // Option changes how a store connects.
-type Option func(*pgxpool.Config)
+type Option func(*options)
+
+type options struct {
+	tracer  pgx.QueryTracer
+	standby string
+}
 
 // WithTracer has a tracer told of all statements; nil: nobody is.
 func WithTracer(tracer pgx.QueryTracer) Option {
-	return func(c *pgxpool.Config) { c.ConnConfig.Tracer = tracer }
+	return func(o *options) { o.tracer = tracer }
 }
 
 // Open connects to a migrated database.
-func Open(ctx context.Context, url string, options ...Option) (*Store, error) {
-	config, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		return nil, hideURL(err)
+func Open(ctx context.Context, url string, with ...Option) (*Store, error) {
+	var o options
+	for _, option := range with {
+		option(&o)
 	}
-	limitConnecting(config.ConnConfig)
-	config.MaxConns = poolSize(url, config)
-	// All queries look up by key, so that planning them anew for each key takes longer than it saves.
-	config.ConnConfig.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
-	for _, option := range options {
-		option(config)
+	config, err := o.poolConfig(url)
+	if err != nil {
+		return nil, err
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
@@ -74,7 +78,31 @@ func Open(ctx context.Context, url string, options ...Option) (*Store, error) {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%d/%d", identity.SystemIdentifier, identity.DatabaseOid)
 	s.database = h.Sum64()
+	if o.standby != "" {
+		if config, err = o.poolConfig(o.standby); err == nil {
+			config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error { return s.checkStandby(ctx, conn, identity) }
+			s.standby, err = newStandby(ctx, config)
+		}
+		if err != nil {
+			pool.Close()
+			return nil, fmt.Errorf("the standby: %w", err)
+		}
+	}
 	return s, nil
+}
+
+// poolConfig is how connections to a database are made.
+func (o *options) poolConfig(url string) (*pgxpool.Config, error) {
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, hideURL(err)
+	}
+	limitConnecting(config.ConnConfig)
+	config.MaxConns = poolSize(url, config)
+	// All queries look up by key, so that planning them anew for each key takes longer than it saves.
+	config.ConnConfig.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
+	config.ConnConfig.Tracer = o.tracer
+	return config, nil
 }
 
 // Database identifies the database, as revisions do.
@@ -85,7 +113,10 @@ func (s *Store) Database() uint64 { return s.database }
 func (s *Store) OnCommit(do func(context.Context)) { s.committed = do }
 
 // Close closes all connections. It blocks until they are free.
-func (s *Store) Close() { s.pool.Close() }
+func (s *Store) Close() {
+	s.standby.close()
+	s.pool.Close()
+}
 
 // PoolStat tells how the connections do.
 func (s *Store) PoolStat() *pgxpool.Stat { return s.pool.Stat() }

@@ -21,6 +21,8 @@ const (
 	callsQueued = 1 << 16
 	// callsBatch is how many are written together.
 	callsBatch = 512
+	// callsGather is how long a record waits for others to be written with: nobody waits for it.
+	callsGather = 5 * time.Millisecond
 	// callsRetry is after how long records are written again that Redis did not take.
 	callsRetry = 100 * time.Millisecond
 )
@@ -102,6 +104,7 @@ func (c *Calls) Dropped() uint64 { return c.dropped.Load() }
 func (c *Calls) run() {
 	away := false
 	for {
+		time.Sleep(callsGather)
 		c.mu.Lock()
 		batch := c.waiting[:min(len(c.waiting), callsBatch)]
 		if len(batch) == 0 {

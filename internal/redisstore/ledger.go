@@ -63,9 +63,9 @@ var _ quota.Ledger = (*Ledger)(nil)
 //
 // # What it takes
 //
-// One Redis gets the scripts of many callers together (pipe). Where nothing is held and all windows are fixed ones or
-// calendars, consuming is even one script for all of them (consumer). It leaves the others, such as who is denied, to a
-// script of his own, which decides the same, whatever the rules.
+// One Redis gets the scripts of many callers together (pipe). Where all windows are fixed ones or calendars, consuming, as
+// long as nothing is held, and reserving are even one script for all of them (taker). It leaves the others, such as who is
+// denied, to a script of his own, which decides the same, whatever the rules.
 //
 // # What it promises
 //
@@ -100,8 +100,8 @@ var _ quota.Ledger = (*Ledger)(nil)
 // The Redis must not evict (maxmemory-policy noeviction).
 type Ledger struct {
 	client   redis.UniversalClient
-	pipe     *pipe     // nil: a Cluster
-	consumer *consumer // nil: it is not tried whether there is an easy way
+	pipe     *pipe  // nil: a Cluster
+	taker    *taker // nil: it is not tried whether there is an easy way
 	prefix   string
 	timeout  time.Duration // of a command
 	consumed time.Duration // how long what was consumed is known
@@ -130,7 +130,7 @@ func NewLedger(client redis.UniversalClient, database uint64, timeout time.Durat
 	if one, ok := client.(*redis.Client); ok {
 		l.pipe, l.scripts = newPipe(one, timeout), ledgerScripts
 	}
-	l.consumer = newConsumer(l)
+	l.taker = newTaker(l)
 	for _, option := range options {
 		option(l)
 	}
@@ -147,8 +147,8 @@ func (l *Ledger) Take(ctx context.Context, operation quota.Operation) (quota.Dec
 	if operation.Lease > 0 {
 		return l.reserve(ctx, operation)
 	}
-	if l.consumer != nil && plain(operation.Rules) {
-		if d, decided, err := l.consumer.take(ctx, &operation); decided || err != nil {
+	if l.taker != nil && plain(operation.Rules) {
+		if d, decided, err := l.taker.consume(ctx, &operation); decided || err != nil {
 			return d, err
 		}
 	}

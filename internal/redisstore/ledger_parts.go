@@ -70,8 +70,7 @@ func (l *Ledger) reserve(ctx context.Context, operation quota.Operation) (quota.
 		return d, err
 	}
 	return d, l.within(ctx, func(ctx context.Context) error {
-		known := operation.Lease + 2*remembered + unsure
-		return l.process(ctx, redis.NewStatusCmd(ctx, "SET", l.index(operation.ID), string(user), "PX", known.Milliseconds()))
+		return l.process(ctx, redis.NewStatusCmd(ctx, "SET", l.index(operation.ID), string(user), "PX", (operation.Lease+known).Milliseconds()))
 	})
 }
 
@@ -81,10 +80,14 @@ func (l *Ledger) reserveAtOnce(ctx context.Context, operation quota.Operation, p
 	if err != nil {
 		return quota.Decision{}, err
 	}
-	known := operation.Lease + 2*remembered + unsure
+	if l.taker != nil && plain(operation.Rules) {
+		if d, decided, err := l.taker.reserve(ctx, &operation, record); decided || err != nil {
+			return d, err
+		}
+	}
 	call := l.call(l.scripts.take, p.whose, "o:"+operation.ID, len(p.rules))
 	call.argue(fingerprint(operation), operation.Lease.Milliseconds(), remembered.Milliseconds(), operation.ID, record,
-		l.index(operation.ID), string(operation.User), known.Milliseconds())
+		l.index(operation.ID), string(operation.User), (operation.Lease + known).Milliseconds())
 	return call.take(ctx, operation.ID, p.rules, operation.Cost)
 }
 
@@ -138,8 +141,6 @@ func (l *Ledger) again(ctx context.Context, operation quota.Operation, before st
 	d := quota.Decision{Admitted: true, Repeated: true, Over: words[0] == "C" || words[0] == "R", Expire: time.UnixMilli(ends), States: make([]quota.State, len(operation.Rules))}
 	return d, l.describe(ctx, partsOf(operation.User, operation.Rules), d.States)
 }
-
-func (l *Ledger) index(operation string) string { return l.prefix + "{op:" + operation + "}" }
 
 // claim writes down whose the operation is, unless it is somebody's, and returns what is known of it.
 func (l *Ledger) claim(ctx context.Context, operation quota.Operation) (owner id.User, before string, err error) {

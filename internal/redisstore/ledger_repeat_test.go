@@ -83,7 +83,7 @@ func loseAnswers(t *testing.T, client redis.UniversalClient, lossy *loss) {
 			for i := range each {
 				name, lease, of := fmt.Sprint(caller, "-", i), time.Hour, rules
 				if i%2 == 0 {
-					lease, of = 0, rules[:2] // for many at once, see consumer
+					lease, of = 0, rules[:2] // for many at once, see taker
 				}
 				eventually(ctx, t, func() error { _, err := l.Take(ctx, operation(name, 1, lease, of...)); return err })
 				cost := int64(4)

@@ -24,7 +24,7 @@ type script struct {
 	own  int
 }
 
-type scripts struct{ consume, take, hold, settle, states, reset, slice *script }
+type scripts struct{ plain, take, hold, settle, states, reset, slice *script }
 
 // Only a Cluster has slots that move.
 var (
@@ -41,15 +41,11 @@ func newScripts(change *strings.Replacer) *scripts {
 		return &script{text: content, hash: redis.NewScript(content).Hash(), own: own}
 	}
 	script := func(name string, own int) *script {
-		quick := ""
-		if name == "take" {
-			quick = text("quick")
-		}
-		return finish(fmt.Sprintf("local FIRST = %d\n", own+1)+begin+text("common")+text("restore")+quick+kinds+text(name), own)
+		return finish(fmt.Sprintf("local FIRST = %d\n", own+1)+begin+text("common")+text("restore")+kinds+text(name), own)
 	}
 	return &scripts{
-		consume: finish(begin+text("consume"), 1),
-		take:    script("take", 8), hold: script("hold", 5), settle: script("settle", 5),
+		plain: finish(begin+text("plain"), 1),
+		take:  script("take", 8), hold: script("hold", 5), settle: script("settle", 5),
 		states: script("states", 0), reset: script("reset", 0), slice: script("slice", 10),
 	}
 }

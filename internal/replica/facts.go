@@ -2,6 +2,7 @@ package replica
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/maypok86/otter/v2"
@@ -11,6 +12,7 @@ import (
 	"github.com/toolgrant/toolgrant/internal/enable"
 	"github.com/toolgrant/toolgrant/internal/fault"
 	"github.com/toolgrant/toolgrant/internal/id"
+	"github.com/toolgrant/toolgrant/internal/revision"
 	"github.com/toolgrant/toolgrant/internal/span"
 )
 
@@ -22,6 +24,9 @@ type factCache struct {
 	source  Source
 	timeout time.Duration
 	loaders crew
+	// floor is the revision whose changes were forgotten last, or are being forgotten: what is loaded from now on must
+	// include it, since nobody will forget it again.
+	floor atomic.Pointer[revision.Revision]
 }
 
 // factKey is a user or, if that is empty, a chat.
@@ -37,8 +42,9 @@ type fact struct {
 	version int64
 }
 
-func newFactCache(o Options) *factCache {
+func newFactCache(o Options, floor revision.Revision) *factCache {
 	c := &factCache{source: o.Source, timeout: o.Timeout, stats: stats.NewCounter(), loaders: make(crew)}
+	c.floor.Store(&floor)
 	c.cache = otter.Must(&otter.Options[factKey, fact]{
 		MaximumWeight: o.CacheBytes,
 		Weigher:       func(k factKey, f fact) uint32 { return f.bytes() + uint32(len(k.user)+len(k.chat)) },
@@ -115,7 +121,7 @@ func (c *factCache) read(ctx context.Context, keys []factKey) (map[factKey]fact,
 			chat = k.chat
 		}
 	}
-	u, ch, version, err := c.source.UserAndChat(ctx, user, chat)
+	u, ch, version, err := c.source.UserAndChat(ctx, user, chat, *c.floor.Load())
 	if err != nil {
 		return nil, err
 	}
@@ -129,8 +135,9 @@ func (c *factCache) read(ctx context.Context, keys []factKey) (map[factKey]fact,
 	return found, nil
 }
 
-// forget drops what was changed, and what is being loaded of it.
-func (c *factCache) forget(users []id.User, chats []id.Chat) {
+// forget drops what was changed through a revision, and what is being loaded of it.
+func (c *factCache) forget(users []id.User, chats []id.Chat, through revision.Revision) {
+	c.floor.Store(&through)
 	for _, user := range users {
 		c.cache.Invalidate(factKey{user: user})
 	}

@@ -46,12 +46,12 @@ func (s *tap) Changes(ctx context.Context, since revision.Revision) (replica.Del
 	return s.Store.Changes(ctx, since)
 }
 
-func (s *tap) UserAndChat(ctx context.Context, user id.User, chat id.Chat) (*availability.User, *enable.Chat, int64, error) {
+func (s *tap) UserAndChat(ctx context.Context, user id.User, chat id.Chat, atLeast revision.Revision) (*availability.User, *enable.Chat, int64, error) {
 	s.loads.Add(1)
 	if err := call(&s.beforeLoad, ctx); err != nil {
 		return nil, nil, 0, err
 	}
-	u, c, version, err := s.Store.UserAndChat(ctx, user, chat)
+	u, c, version, err := s.Store.UserAndChat(ctx, user, chat, atLeast)
 	if do := s.beforeReply.Load(); do != nil {
 		(*do)()
 	}
@@ -66,10 +66,10 @@ type member struct {
 }
 
 // join follows a database until the test ends. Nobody wakes the replica.
-func join(t testing.TB, url string, change func(*replica.Options)) *member {
+func join(t testing.TB, url string, change func(*replica.Options), options ...postgres.Option) *member {
 	t.Helper()
 	ctx := testkit.Context(t)
-	store, err := postgres.Open(ctx, url)
+	store, err := postgres.Open(ctx, url, options...)
 	if err != nil {
 		t.Fatal(err)
 	}

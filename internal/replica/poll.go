@@ -130,10 +130,10 @@ func (r *Replica) refresh(ctx context.Context) error {
 	next.revision, next.token, next.version, next.world = d.Revision, d.Revision.String(), d.Version, d.World
 	if before == nil || d.Lost {
 		r.polls.lost.Add(1)
-		next.facts, next.accounts = newFactCache(r.options), newAccountCache(r.options)
+		next.facts, next.accounts = newFactCache(r.options, d.Revision), newAccountCache(r.options)
 	} else {
 		next.facts, next.accounts = before.facts, before.accounts
-		next.facts.forget(d.Users, d.Chats)
+		next.facts.forget(d.Users, d.Chats, d.Revision)
 		next.accounts.forget(d.Users)
 	}
 	r.state.Store(next)

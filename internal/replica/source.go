@@ -18,8 +18,9 @@ type Source interface {
 	// one that it cannot tell for, the changes are lost.
 	Changes(ctx context.Context, since revision.Revision) (Delta, error)
 	// UserAndChat reads a user (nil: there is none) and a chat (nil: never created) in one round trip, and the
-	// version of the catalogue that was current then. An empty id reads nothing of it.
-	UserAndChat(context.Context, id.User, id.Chat) (*availability.User, *enable.Chat, int64, error)
+	// version of the catalogue that was current then. An empty id reads nothing of it. What it reads includes at least
+	// the revision.
+	UserAndChat(ctx context.Context, user id.User, chat id.Chat, atLeast revision.Revision) (*availability.User, *enable.Chat, int64, error)
 	// Overrides reads a user's own limits of quotas, whether the user exists, and the version of the catalogue that was
 	// current then.
 	Overrides(context.Context, id.User) (overrides quota.Overrides, exists bool, version int64, err error)

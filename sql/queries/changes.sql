@@ -2,7 +2,8 @@
 -- did not: those from its xmax on, and those that were in progress then. Whatever order transactions commit
 -- in, each is told exactly once by a chain of such statements, each since the snapshot of the one before.
 -- Each branch reads at_most rows; if as many were read, there may be more. xid is this transaction's own, if it has
--- one: the snapshot shows what it wrote so far, and nothing of what it writes later.
+-- one: the snapshot shows what it wrote so far, and nothing of what it writes later. The timeline is another one after a
+-- standby was promoted; a standby has none.
 -- name: ChangesSince :one
 WITH later AS MATERIALIZED (
     (SELECT kind, object_id FROM changes WHERE xid >= (@xmax::text)::xid8 ORDER BY xid LIMIT @at_most::int)
@@ -11,6 +12,7 @@ WITH later AS MATERIALIZED (
 )
 SELECT pg_current_snapshot()::text AS snapshot,
        coalesce(pg_current_xact_id_if_assigned()::text, '')::text AS xid,
+       CASE WHEN pg_is_in_recovery() THEN '' ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END::text AS timeline,
        (SELECT version FROM catalog_head)::bigint AS catalog_version,
        (SELECT xid FROM changes_horizon)::text AS horizon,
        (SELECT count(*) FROM later)::int AS rows_read,

@@ -2,6 +2,7 @@
 -- and so from one snapshot. Either id may be empty, which reads nothing of it.
 -- name: ResolveFacts :one
 SELECT pg_current_snapshot()::text AS snapshot,
+       pg_is_in_recovery() AS standby,
        (SELECT version FROM catalog_head)::bigint AS catalog_version,
        u.user_id AS user_id, u.device_ids, u.device_type_ids, u.group_ids, u.start_times, u.expire_times,
        c.user_id AS chat_user_id, c.turn AS chat_turn, c.folded AS chat_folded, c.end_time AS chat_end_time

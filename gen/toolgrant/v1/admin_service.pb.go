@@ -266,7 +266,7 @@ var File_toolgrant_v1_admin_service_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_admin_service_proto_rawDesc = "" +
 	"\n" +
-	" toolgrant/v1/admin_service.proto\x12\ftoolgrant.v1\x1a\x1etoolgrant/v1/consistency.proto\x1a\x1btoolgrant/v1/manifest.proto\"y\n" +
+	" toolgrant/v1/admin_service.proto\x12\ftoolgrant.v1\x1a\x19toolgrant/v1/access.proto\x1a\x1etoolgrant/v1/consistency.proto\x1a\x1btoolgrant/v1/manifest.proto\"y\n" +
 	"\x14ApplyManifestRequest\x122\n" +
 	"\bmanifest\x18\x01 \x01(\v2\x16.toolgrant.v1.ManifestR\bmanifest\x12\x17\n" +
 	"\adry_run\x18\x02 \x01(\bR\x06dryRun\x12\x14\n" +
@@ -281,10 +281,12 @@ const file_toolgrant_v1_admin_service_proto_rawDesc = "" +
 	"\vconsistency\x18\x02 \x01(\v2\x19.toolgrant.v1.ConsistencyR\vconsistency\"h\n" +
 	"\x16ExportManifestResponse\x122\n" +
 	"\bmanifest\x18\x01 \x01(\v2\x16.toolgrant.v1.ManifestR\bmanifest\x12\x1a\n" +
-	"\brevision\x18\x02 \x01(\tR\brevision2\xcf\x01\n" +
-	"\fAdminService\x12]\n" +
-	"\rApplyManifest\x12\".toolgrant.v1.ApplyManifestRequest\x1a#.toolgrant.v1.ApplyManifestResponse\"\x03\x90\x02\x02\x12`\n" +
-	"\x0eExportManifest\x12#.toolgrant.v1.ExportManifestRequest\x1a$.toolgrant.v1.ExportManifestResponse\"\x03\x90\x02\x01B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
+	"\brevision\x18\x02 \x01(\tR\brevision2\xe0\x01\n" +
+	"\fAdminService\x12e\n" +
+	"\rApplyManifest\x12\".toolgrant.v1.ApplyManifestRequest\x1a#.toolgrant.v1.ApplyManifestResponse\"\vʸ\x8f\x04\x03\n" +
+	"\x01\x02\x90\x02\x02\x12i\n" +
+	"\x0eExportManifest\x12#.toolgrant.v1.ExportManifestRequest\x1a$.toolgrant.v1.ExportManifestResponse\"\fʸ\x8f\x04\x04\n" +
+	"\x02\x02\x05\x90\x02\x01B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 
 var (
 	file_toolgrant_v1_admin_service_proto_rawDescOnce sync.Once
@@ -331,6 +333,7 @@ func file_toolgrant_v1_admin_service_proto_init() {
 	if File_toolgrant_v1_admin_service_proto != nil {
 		return
 	}
+	file_toolgrant_v1_access_proto_init()
 	file_toolgrant_v1_consistency_proto_init()
 	file_toolgrant_v1_manifest_proto_init()
 	type x struct{}

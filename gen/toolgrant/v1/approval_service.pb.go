@@ -597,7 +597,7 @@ var File_toolgrant_v1_approval_service_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_approval_service_proto_rawDesc = "" +
 	"\n" +
-	"#toolgrant/v1/approval_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1btoolgrant/v1/approval.proto\x1a\x18toolgrant/v1/rules.proto\"A\n" +
+	"#toolgrant/v1/approval_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19toolgrant/v1/access.proto\x1a\x1btoolgrant/v1/approval.proto\x1a\x18toolgrant/v1/rules.proto\"A\n" +
 	"\x12GetApprovalRequest\x12+\n" +
 	"\vapproval_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\n" +
@@ -643,13 +643,18 @@ const file_toolgrant_v1_approval_service_proto_rawDesc = "" +
 	"\auser_id\x18\x01 \x01(\tB\r\xbaH\n" +
 	"\xd8\x01\x01r\x05\xa8\xb2\x8f\x04\x01R\x06userId\"L\n" +
 	"\x16WatchApprovalsResponse\x122\n" +
-	"\bapproval\x18\x01 \x01(\v2\x16.toolgrant.v1.ApprovalR\bapproval2\xf1\x03\n" +
-	"\x0fApprovalService\x12W\n" +
-	"\vGetApproval\x12 .toolgrant.v1.GetApprovalRequest\x1a!.toolgrant.v1.GetApprovalResponse\"\x03\x90\x02\x01\x12]\n" +
-	"\rListApprovals\x12\".toolgrant.v1.ListApprovalsRequest\x1a#.toolgrant.v1.ListApprovalsResponse\"\x03\x90\x02\x01\x12`\n" +
-	"\x0eDecideApproval\x12#.toolgrant.v1.DecideApprovalRequest\x1a$.toolgrant.v1.DecideApprovalResponse\"\x03\x90\x02\x02\x12`\n" +
-	"\x0eRevokeApproval\x12#.toolgrant.v1.RevokeApprovalRequest\x1a$.toolgrant.v1.RevokeApprovalResponse\"\x03\x90\x02\x02\x12b\n" +
-	"\x0eWatchApprovals\x12#.toolgrant.v1.WatchApprovalsRequest\x1a$.toolgrant.v1.WatchApprovalsResponse\"\x03\x90\x02\x010\x01B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
+	"\bapproval\x18\x01 \x01(\v2\x16.toolgrant.v1.ApprovalR\bapproval2\xad\x04\n" +
+	"\x0fApprovalService\x12d\n" +
+	"\vGetApproval\x12 .toolgrant.v1.GetApprovalRequest\x1a!.toolgrant.v1.GetApprovalResponse\"\x10ʸ\x8f\x04\b\n" +
+	"\x04\x02\x03\x04\x05\x10\x03\x90\x02\x01\x12j\n" +
+	"\rListApprovals\x12\".toolgrant.v1.ListApprovalsRequest\x1a#.toolgrant.v1.ListApprovalsResponse\"\x10ʸ\x8f\x04\b\n" +
+	"\x04\x02\x03\x04\x05\x10\x01\x90\x02\x01\x12i\n" +
+	"\x0eDecideApproval\x12#.toolgrant.v1.DecideApprovalRequest\x1a$.toolgrant.v1.DecideApprovalResponse\"\fʸ\x8f\x04\x04\n" +
+	"\x02\x02\x03\x90\x02\x02\x12l\n" +
+	"\x0eRevokeApproval\x12#.toolgrant.v1.RevokeApprovalRequest\x1a$.toolgrant.v1.RevokeApprovalResponse\"\x0fʸ\x8f\x04\a\n" +
+	"\x03\x02\x03\x04\x10\x03\x90\x02\x02\x12o\n" +
+	"\x0eWatchApprovals\x12#.toolgrant.v1.WatchApprovalsRequest\x1a$.toolgrant.v1.WatchApprovalsResponse\"\x10ʸ\x8f\x04\b\n" +
+	"\x04\x02\x03\x04\x05\x10\x01\x90\x02\x010\x01B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 
 var (
 	file_toolgrant_v1_approval_service_proto_rawDescOnce sync.Once
@@ -711,6 +716,7 @@ func file_toolgrant_v1_approval_service_proto_init() {
 	if File_toolgrant_v1_approval_service_proto != nil {
 		return
 	}
+	file_toolgrant_v1_access_proto_init()
 	file_toolgrant_v1_approval_proto_init()
 	file_toolgrant_v1_rules_proto_init()
 	type x struct{}

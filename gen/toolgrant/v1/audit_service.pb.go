@@ -220,7 +220,7 @@ var File_toolgrant_v1_audit_service_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_audit_service_proto_rawDesc = "" +
 	"\n" +
-	" toolgrant/v1/audit_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18toolgrant/v1/audit.proto\x1a\x1etoolgrant/v1/consistency.proto\x1a\x18toolgrant/v1/rules.proto\"\xb1\x05\n" +
+	" toolgrant/v1/audit_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19toolgrant/v1/access.proto\x1a\x18toolgrant/v1/audit.proto\x1a\x1etoolgrant/v1/consistency.proto\x1a\x18toolgrant/v1/rules.proto\"\xb1\x05\n" +
 	"\x17ListAuditEntriesRequest\x12'\n" +
 	"\tpage_size\x18\x01 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
@@ -243,9 +243,10 @@ const file_toolgrant_v1_audit_service_proto_rawDesc = "" +
 	"\x18ListAuditEntriesResponse\x122\n" +
 	"\aentries\x18\x01 \x03(\v2\x18.toolgrant.v1.AuditEntryR\aentries\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n" +
-	"\brevision\x18\x03 \x01(\tR\brevision2v\n" +
-	"\fAuditService\x12f\n" +
-	"\x10ListAuditEntries\x12%.toolgrant.v1.ListAuditEntriesRequest\x1a&.toolgrant.v1.ListAuditEntriesResponse\"\x03\x90\x02\x01B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
+	"\brevision\x18\x03 \x01(\tR\brevision2\x7f\n" +
+	"\fAuditService\x12o\n" +
+	"\x10ListAuditEntries\x12%.toolgrant.v1.ListAuditEntriesRequest\x1a&.toolgrant.v1.ListAuditEntriesResponse\"\fʸ\x8f\x04\x04\n" +
+	"\x02\x02\x05\x90\x02\x01B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 
 var (
 	file_toolgrant_v1_audit_service_proto_rawDescOnce sync.Once
@@ -288,6 +289,7 @@ func file_toolgrant_v1_audit_service_proto_init() {
 	if File_toolgrant_v1_audit_service_proto != nil {
 		return
 	}
+	file_toolgrant_v1_access_proto_init()
 	file_toolgrant_v1_audit_proto_init()
 	file_toolgrant_v1_consistency_proto_init()
 	file_toolgrant_v1_rules_proto_init()

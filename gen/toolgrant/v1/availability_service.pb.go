@@ -3036,7 +3036,7 @@ var File_toolgrant_v1_availability_service_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_availability_service_proto_rawDesc = "" +
 	"\n" +
-	"'toolgrant/v1/availability_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a google/protobuf/field_mask.proto\x1a\x1etoolgrant/v1/consistency.proto\x1a\x1etoolgrant/v1/device_type.proto\x1a\x18toolgrant/v1/group.proto\x1a\x1btoolgrant/v1/manifest.proto\x1a\x18toolgrant/v1/rules.proto\x1a\x17toolgrant/v1/user.proto\"\\\n" +
+	"'toolgrant/v1/availability_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a google/protobuf/field_mask.proto\x1a\x19toolgrant/v1/access.proto\x1a\x1etoolgrant/v1/consistency.proto\x1a\x1etoolgrant/v1/device_type.proto\x1a\x18toolgrant/v1/group.proto\x1a\x1btoolgrant/v1/manifest.proto\x1a\x18toolgrant/v1/rules.proto\x1a\x17toolgrant/v1/user.proto\"\\\n" +
 	"\x17CreateDeviceTypeRequest\x12A\n" +
 	"\vdevice_type\x18\x01 \x01(\v2\x18.toolgrant.v1.DeviceTypeB\x06\xbaH\x03\xc8\x01\x01R\n" +
 	"deviceType\"\xa4\x01\n" +
@@ -3264,37 +3264,62 @@ const file_toolgrant_v1_availability_service_proto_rawDesc = "" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\agroupId\x12#\n" +
 	"\rallow_missing\x18\x03 \x01(\bR\fallowMissing\"6\n" +
 	"\x18DeleteMembershipResponse\x12\x1a\n" +
-	"\brevision\x18\x01 \x01(\tR\brevision2\x87\x12\n" +
-	"\x13AvailabilityService\x12a\n" +
-	"\x10CreateDeviceType\x12%.toolgrant.v1.CreateDeviceTypeRequest\x1a&.toolgrant.v1.CreateDeviceTypeResponse\x12]\n" +
-	"\rGetDeviceType\x12\".toolgrant.v1.GetDeviceTypeRequest\x1a#.toolgrant.v1.GetDeviceTypeResponse\"\x03\x90\x02\x01\x12c\n" +
-	"\x0fListDeviceTypes\x12$.toolgrant.v1.ListDeviceTypesRequest\x1a%.toolgrant.v1.ListDeviceTypesResponse\"\x03\x90\x02\x01\x12f\n" +
-	"\x10UpdateDeviceType\x12%.toolgrant.v1.UpdateDeviceTypeRequest\x1a&.toolgrant.v1.UpdateDeviceTypeResponse\"\x03\x90\x02\x02\x12f\n" +
-	"\x10DeleteDeviceType\x12%.toolgrant.v1.DeleteDeviceTypeRequest\x1a&.toolgrant.v1.DeleteDeviceTypeResponse\"\x03\x90\x02\x02\x12R\n" +
-	"\vCreateGroup\x12 .toolgrant.v1.CreateGroupRequest\x1a!.toolgrant.v1.CreateGroupResponse\x12N\n" +
-	"\bGetGroup\x12\x1d.toolgrant.v1.GetGroupRequest\x1a\x1e.toolgrant.v1.GetGroupResponse\"\x03\x90\x02\x01\x12T\n" +
+	"\brevision\x18\x01 \x01(\tR\brevision2\xf7\x13\n" +
+	"\x13AvailabilityService\x12k\n" +
+	"\x10CreateDeviceType\x12%.toolgrant.v1.CreateDeviceTypeRequest\x1a&.toolgrant.v1.CreateDeviceTypeResponse\"\bʸ\x8f\x04\x03\n" +
+	"\x01\x02\x12f\n" +
+	"\rGetDeviceType\x12\".toolgrant.v1.GetDeviceTypeRequest\x1a#.toolgrant.v1.GetDeviceTypeResponse\"\fʸ\x8f\x04\x04\n" +
+	"\x02\x02\x05\x90\x02\x01\x12l\n" +
+	"\x0fListDeviceTypes\x12$.toolgrant.v1.ListDeviceTypesRequest\x1a%.toolgrant.v1.ListDeviceTypesResponse\"\fʸ\x8f\x04\x04\n" +
+	"\x02\x02\x05\x90\x02\x01\x12n\n" +
+	"\x10UpdateDeviceType\x12%.toolgrant.v1.UpdateDeviceTypeRequest\x1a&.toolgrant.v1.UpdateDeviceTypeResponse\"\vʸ\x8f\x04\x03\n" +
+	"\x01\x02\x90\x02\x02\x12n\n" +
+	"\x10DeleteDeviceType\x12%.toolgrant.v1.DeleteDeviceTypeRequest\x1a&.toolgrant.v1.DeleteDeviceTypeResponse\"\vʸ\x8f\x04\x03\n" +
+	"\x01\x02\x90\x02\x02\x12\\\n" +
+	"\vCreateGroup\x12 .toolgrant.v1.CreateGroupRequest\x1a!.toolgrant.v1.CreateGroupResponse\"\bʸ\x8f\x04\x03\n" +
+	"\x01\x02\x12W\n" +
+	"\bGetGroup\x12\x1d.toolgrant.v1.GetGroupRequest\x1a\x1e.toolgrant.v1.GetGroupResponse\"\fʸ\x8f\x04\x04\n" +
+	"\x02\x02\x05\x90\x02\x01\x12]\n" +
 	"\n" +
-	"ListGroups\x12\x1f.toolgrant.v1.ListGroupsRequest\x1a .toolgrant.v1.ListGroupsResponse\"\x03\x90\x02\x01\x12W\n" +
-	"\vUpdateGroup\x12 .toolgrant.v1.UpdateGroupRequest\x1a!.toolgrant.v1.UpdateGroupResponse\"\x03\x90\x02\x02\x12W\n" +
-	"\vDeleteGroup\x12 .toolgrant.v1.DeleteGroupRequest\x1a!.toolgrant.v1.DeleteGroupResponse\"\x03\x90\x02\x02\x12O\n" +
+	"ListGroups\x12\x1f.toolgrant.v1.ListGroupsRequest\x1a .toolgrant.v1.ListGroupsResponse\"\fʸ\x8f\x04\x04\n" +
+	"\x02\x02\x05\x90\x02\x01\x12_\n" +
+	"\vUpdateGroup\x12 .toolgrant.v1.UpdateGroupRequest\x1a!.toolgrant.v1.UpdateGroupResponse\"\vʸ\x8f\x04\x03\n" +
+	"\x01\x02\x90\x02\x02\x12_\n" +
+	"\vDeleteGroup\x12 .toolgrant.v1.DeleteGroupRequest\x1a!.toolgrant.v1.DeleteGroupResponse\"\vʸ\x8f\x04\x03\n" +
+	"\x01\x02\x90\x02\x02\x12Y\n" +
 	"\n" +
-	"CreateUser\x12\x1f.toolgrant.v1.CreateUserRequest\x1a .toolgrant.v1.CreateUserResponse\x12K\n" +
-	"\aGetUser\x12\x1c.toolgrant.v1.GetUserRequest\x1a\x1d.toolgrant.v1.GetUserResponse\"\x03\x90\x02\x01\x12Q\n" +
-	"\tListUsers\x12\x1e.toolgrant.v1.ListUsersRequest\x1a\x1f.toolgrant.v1.ListUsersResponse\"\x03\x90\x02\x01\x12T\n" +
+	"CreateUser\x12\x1f.toolgrant.v1.CreateUserRequest\x1a .toolgrant.v1.CreateUserResponse\"\bʸ\x8f\x04\x03\n" +
+	"\x01\x02\x12X\n" +
+	"\aGetUser\x12\x1c.toolgrant.v1.GetUserRequest\x1a\x1d.toolgrant.v1.GetUserResponse\"\x10ʸ\x8f\x04\b\n" +
+	"\x04\x02\x03\x04\x05\x10\x01\x90\x02\x01\x12Z\n" +
+	"\tListUsers\x12\x1e.toolgrant.v1.ListUsersRequest\x1a\x1f.toolgrant.v1.ListUsersResponse\"\fʸ\x8f\x04\x04\n" +
+	"\x02\x02\x05\x90\x02\x01\x12\\\n" +
 	"\n" +
-	"UpdateUser\x12\x1f.toolgrant.v1.UpdateUserRequest\x1a .toolgrant.v1.UpdateUserResponse\"\x03\x90\x02\x02\x12T\n" +
+	"UpdateUser\x12\x1f.toolgrant.v1.UpdateUserRequest\x1a .toolgrant.v1.UpdateUserResponse\"\vʸ\x8f\x04\x03\n" +
+	"\x01\x02\x90\x02\x02\x12\\\n" +
 	"\n" +
-	"DeleteUser\x12\x1f.toolgrant.v1.DeleteUserRequest\x1a .toolgrant.v1.DeleteUserResponse\"\x03\x90\x02\x02\x12U\n" +
-	"\fCreateDevice\x12!.toolgrant.v1.CreateDeviceRequest\x1a\".toolgrant.v1.CreateDeviceResponse\x12Q\n" +
-	"\tGetDevice\x12\x1e.toolgrant.v1.GetDeviceRequest\x1a\x1f.toolgrant.v1.GetDeviceResponse\"\x03\x90\x02\x01\x12W\n" +
-	"\vListDevices\x12 .toolgrant.v1.ListDevicesRequest\x1a!.toolgrant.v1.ListDevicesResponse\"\x03\x90\x02\x01\x12Z\n" +
-	"\fUpdateDevice\x12!.toolgrant.v1.UpdateDeviceRequest\x1a\".toolgrant.v1.UpdateDeviceResponse\"\x03\x90\x02\x02\x12Z\n" +
-	"\fDeleteDevice\x12!.toolgrant.v1.DeleteDeviceRequest\x1a\".toolgrant.v1.DeleteDeviceResponse\"\x03\x90\x02\x02\x12a\n" +
-	"\x10CreateMembership\x12%.toolgrant.v1.CreateMembershipRequest\x1a&.toolgrant.v1.CreateMembershipResponse\x12]\n" +
-	"\rGetMembership\x12\".toolgrant.v1.GetMembershipRequest\x1a#.toolgrant.v1.GetMembershipResponse\"\x03\x90\x02\x01\x12c\n" +
-	"\x0fListMemberships\x12$.toolgrant.v1.ListMembershipsRequest\x1a%.toolgrant.v1.ListMembershipsResponse\"\x03\x90\x02\x01\x12f\n" +
-	"\x10UpdateMembership\x12%.toolgrant.v1.UpdateMembershipRequest\x1a&.toolgrant.v1.UpdateMembershipResponse\"\x03\x90\x02\x02\x12f\n" +
-	"\x10DeleteMembership\x12%.toolgrant.v1.DeleteMembershipRequest\x1a&.toolgrant.v1.DeleteMembershipResponse\"\x03\x90\x02\x02B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
+	"DeleteUser\x12\x1f.toolgrant.v1.DeleteUserRequest\x1a .toolgrant.v1.DeleteUserResponse\"\vʸ\x8f\x04\x03\n" +
+	"\x01\x02\x90\x02\x02\x12_\n" +
+	"\fCreateDevice\x12!.toolgrant.v1.CreateDeviceRequest\x1a\".toolgrant.v1.CreateDeviceResponse\"\bʸ\x8f\x04\x03\n" +
+	"\x01\x02\x12^\n" +
+	"\tGetDevice\x12\x1e.toolgrant.v1.GetDeviceRequest\x1a\x1f.toolgrant.v1.GetDeviceResponse\"\x10ʸ\x8f\x04\b\n" +
+	"\x04\x02\x03\x04\x05\x10\x01\x90\x02\x01\x12d\n" +
+	"\vListDevices\x12 .toolgrant.v1.ListDevicesRequest\x1a!.toolgrant.v1.ListDevicesResponse\"\x10ʸ\x8f\x04\b\n" +
+	"\x04\x02\x03\x04\x05\x10\x01\x90\x02\x01\x12b\n" +
+	"\fUpdateDevice\x12!.toolgrant.v1.UpdateDeviceRequest\x1a\".toolgrant.v1.UpdateDeviceResponse\"\vʸ\x8f\x04\x03\n" +
+	"\x01\x02\x90\x02\x02\x12b\n" +
+	"\fDeleteDevice\x12!.toolgrant.v1.DeleteDeviceRequest\x1a\".toolgrant.v1.DeleteDeviceResponse\"\vʸ\x8f\x04\x03\n" +
+	"\x01\x02\x90\x02\x02\x12k\n" +
+	"\x10CreateMembership\x12%.toolgrant.v1.CreateMembershipRequest\x1a&.toolgrant.v1.CreateMembershipResponse\"\bʸ\x8f\x04\x03\n" +
+	"\x01\x02\x12j\n" +
+	"\rGetMembership\x12\".toolgrant.v1.GetMembershipRequest\x1a#.toolgrant.v1.GetMembershipResponse\"\x10ʸ\x8f\x04\b\n" +
+	"\x04\x02\x03\x04\x05\x10\x01\x90\x02\x01\x12p\n" +
+	"\x0fListMemberships\x12$.toolgrant.v1.ListMembershipsRequest\x1a%.toolgrant.v1.ListMembershipsResponse\"\x10ʸ\x8f\x04\b\n" +
+	"\x04\x02\x03\x04\x05\x10\x01\x90\x02\x01\x12n\n" +
+	"\x10UpdateMembership\x12%.toolgrant.v1.UpdateMembershipRequest\x1a&.toolgrant.v1.UpdateMembershipResponse\"\vʸ\x8f\x04\x03\n" +
+	"\x01\x02\x90\x02\x02\x12n\n" +
+	"\x10DeleteMembership\x12%.toolgrant.v1.DeleteMembershipRequest\x1a&.toolgrant.v1.DeleteMembershipResponse\"\vʸ\x8f\x04\x03\n" +
+	"\x01\x02\x90\x02\x02B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 
 var (
 	file_toolgrant_v1_availability_service_proto_rawDescOnce sync.Once
@@ -3487,6 +3512,7 @@ func file_toolgrant_v1_availability_service_proto_init() {
 	if File_toolgrant_v1_availability_service_proto != nil {
 		return
 	}
+	file_toolgrant_v1_access_proto_init()
 	file_toolgrant_v1_consistency_proto_init()
 	file_toolgrant_v1_device_type_proto_init()
 	file_toolgrant_v1_group_proto_init()

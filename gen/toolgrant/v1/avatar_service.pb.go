@@ -1221,7 +1221,7 @@ var File_toolgrant_v1_avatar_service_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_avatar_service_proto_rawDesc = "" +
 	"\n" +
-	"!toolgrant/v1/avatar_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a google/protobuf/field_mask.proto\x1a\x19toolgrant/v1/avatar.proto\x1a\x1etoolgrant/v1/consistency.proto\x1a\x1btoolgrant/v1/manifest.proto\x1a\x18toolgrant/v1/rules.proto\"K\n" +
+	"!toolgrant/v1/avatar_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a google/protobuf/field_mask.proto\x1a\x19toolgrant/v1/access.proto\x1a\x19toolgrant/v1/avatar.proto\x1a\x1etoolgrant/v1/consistency.proto\x1a\x1btoolgrant/v1/manifest.proto\x1a\x18toolgrant/v1/rules.proto\"K\n" +
 	"\x13CreateAvatarRequest\x124\n" +
 	"\x06avatar\x18\x01 \x01(\v2\x14.toolgrant.v1.AvatarB\x06\xbaH\x03\xc8\x01\x01R\x06avatar\"\x93\x01\n" +
 	"\x14CreateAvatarResponse\x12,\n" +
@@ -1303,18 +1303,28 @@ const file_toolgrant_v1_avatar_service_proto_rawDesc = "" +
 	"\x04etag\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18@R\x04etag\x12#\n" +
 	"\rallow_missing\x18\x04 \x01(\bR\fallowMissing\"9\n" +
 	"\x1bDeleteDefaultAvatarResponse\x12\x1a\n" +
-	"\brevision\x18\x01 \x01(\tR\brevision2\xee\a\n" +
-	"\rAvatarService\x12U\n" +
-	"\fCreateAvatar\x12!.toolgrant.v1.CreateAvatarRequest\x1a\".toolgrant.v1.CreateAvatarResponse\x12Q\n" +
-	"\tGetAvatar\x12\x1e.toolgrant.v1.GetAvatarRequest\x1a\x1f.toolgrant.v1.GetAvatarResponse\"\x03\x90\x02\x01\x12W\n" +
-	"\vListAvatars\x12 .toolgrant.v1.ListAvatarsRequest\x1a!.toolgrant.v1.ListAvatarsResponse\"\x03\x90\x02\x01\x12Z\n" +
-	"\fUpdateAvatar\x12!.toolgrant.v1.UpdateAvatarRequest\x1a\".toolgrant.v1.UpdateAvatarResponse\"\x03\x90\x02\x02\x12Z\n" +
-	"\fDeleteAvatar\x12!.toolgrant.v1.DeleteAvatarRequest\x1a\".toolgrant.v1.DeleteAvatarResponse\"\x03\x90\x02\x02\x12j\n" +
-	"\x13CreateDefaultAvatar\x12(.toolgrant.v1.CreateDefaultAvatarRequest\x1a).toolgrant.v1.CreateDefaultAvatarResponse\x12f\n" +
-	"\x10GetDefaultAvatar\x12%.toolgrant.v1.GetDefaultAvatarRequest\x1a&.toolgrant.v1.GetDefaultAvatarResponse\"\x03\x90\x02\x01\x12l\n" +
-	"\x12ListDefaultAvatars\x12'.toolgrant.v1.ListDefaultAvatarsRequest\x1a(.toolgrant.v1.ListDefaultAvatarsResponse\"\x03\x90\x02\x01\x12o\n" +
-	"\x13UpdateDefaultAvatar\x12(.toolgrant.v1.UpdateDefaultAvatarRequest\x1a).toolgrant.v1.UpdateDefaultAvatarResponse\"\x03\x90\x02\x02\x12o\n" +
-	"\x13DeleteDefaultAvatar\x12(.toolgrant.v1.DeleteDefaultAvatarRequest\x1a).toolgrant.v1.DeleteDefaultAvatarResponse\"\x03\x90\x02\x02B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
+	"\brevision\x18\x01 \x01(\tR\brevision2\xc8\b\n" +
+	"\rAvatarService\x12_\n" +
+	"\fCreateAvatar\x12!.toolgrant.v1.CreateAvatarRequest\x1a\".toolgrant.v1.CreateAvatarResponse\"\bʸ\x8f\x04\x03\n" +
+	"\x01\x02\x12[\n" +
+	"\tGetAvatar\x12\x1e.toolgrant.v1.GetAvatarRequest\x1a\x1f.toolgrant.v1.GetAvatarResponse\"\rʸ\x8f\x04\x05\n" +
+	"\x03\x02\x03\x05\x90\x02\x01\x12a\n" +
+	"\vListAvatars\x12 .toolgrant.v1.ListAvatarsRequest\x1a!.toolgrant.v1.ListAvatarsResponse\"\rʸ\x8f\x04\x05\n" +
+	"\x03\x02\x03\x05\x90\x02\x01\x12b\n" +
+	"\fUpdateAvatar\x12!.toolgrant.v1.UpdateAvatarRequest\x1a\".toolgrant.v1.UpdateAvatarResponse\"\vʸ\x8f\x04\x03\n" +
+	"\x01\x02\x90\x02\x02\x12b\n" +
+	"\fDeleteAvatar\x12!.toolgrant.v1.DeleteAvatarRequest\x1a\".toolgrant.v1.DeleteAvatarResponse\"\vʸ\x8f\x04\x03\n" +
+	"\x01\x02\x90\x02\x02\x12t\n" +
+	"\x13CreateDefaultAvatar\x12(.toolgrant.v1.CreateDefaultAvatarRequest\x1a).toolgrant.v1.CreateDefaultAvatarResponse\"\bʸ\x8f\x04\x03\n" +
+	"\x01\x02\x12o\n" +
+	"\x10GetDefaultAvatar\x12%.toolgrant.v1.GetDefaultAvatarRequest\x1a&.toolgrant.v1.GetDefaultAvatarResponse\"\fʸ\x8f\x04\x04\n" +
+	"\x02\x02\x05\x90\x02\x01\x12u\n" +
+	"\x12ListDefaultAvatars\x12'.toolgrant.v1.ListDefaultAvatarsRequest\x1a(.toolgrant.v1.ListDefaultAvatarsResponse\"\fʸ\x8f\x04\x04\n" +
+	"\x02\x02\x05\x90\x02\x01\x12w\n" +
+	"\x13UpdateDefaultAvatar\x12(.toolgrant.v1.UpdateDefaultAvatarRequest\x1a).toolgrant.v1.UpdateDefaultAvatarResponse\"\vʸ\x8f\x04\x03\n" +
+	"\x01\x02\x90\x02\x02\x12w\n" +
+	"\x13DeleteDefaultAvatar\x12(.toolgrant.v1.DeleteDefaultAvatarRequest\x1a).toolgrant.v1.DeleteDefaultAvatarResponse\"\vʸ\x8f\x04\x03\n" +
+	"\x01\x02\x90\x02\x02B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 
 var (
 	file_toolgrant_v1_avatar_service_proto_rawDescOnce sync.Once
@@ -1411,6 +1421,7 @@ func file_toolgrant_v1_avatar_service_proto_init() {
 	if File_toolgrant_v1_avatar_service_proto != nil {
 		return
 	}
+	file_toolgrant_v1_access_proto_init()
 	file_toolgrant_v1_avatar_proto_init()
 	file_toolgrant_v1_consistency_proto_init()
 	file_toolgrant_v1_manifest_proto_init()

@@ -595,7 +595,7 @@ var File_toolgrant_v1_call_service_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_call_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1ftoolgrant/v1/call_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17toolgrant/v1/call.proto\x1a\x18toolgrant/v1/quota.proto\x1a\x18toolgrant/v1/rules.proto\x1a\x1atoolgrant/v1/surface.proto\x1a\x1btoolgrant/v1/withheld.proto\"\xcf\x05\n" +
+	"\x1ftoolgrant/v1/call_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19toolgrant/v1/access.proto\x1a\x17toolgrant/v1/call.proto\x1a\x18toolgrant/v1/quota.proto\x1a\x18toolgrant/v1/rules.proto\x1a\x1atoolgrant/v1/surface.proto\x1a\x1btoolgrant/v1/withheld.proto\"\xcf\x05\n" +
 	"\x14AuthorizeCallRequest\x12#\n" +
 	"\acall_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\x06callId\x12#\n" +
@@ -659,13 +659,16 @@ const file_toolgrant_v1_call_service_proto_rawDesc = "" +
 	"page_token\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\tpageToken\"j\n" +
 	"\x12ListHealthResponse\x12,\n" +
 	"\x06health\x18\x01 \x03(\v2\x14.toolgrant.v1.HealthR\x06health\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\x98\x02\n" +
-	"\vCallService\x12]\n" +
-	"\rAuthorizeCall\x12\".toolgrant.v1.AuthorizeCallRequest\x1a#.toolgrant.v1.AuthorizeCallResponse\"\x03\x90\x02\x02\x12T\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\xbc\x02\n" +
+	"\vCallService\x12k\n" +
+	"\rAuthorizeCall\x12\".toolgrant.v1.AuthorizeCallRequest\x1a#.toolgrant.v1.AuthorizeCallResponse\"\x11ʸ\x8f\x04\t\n" +
+	"\x02\x02\x03\x10\x01\x1a\x01\x04\x90\x02\x02\x12`\n" +
 	"\n" +
-	"ReportCall\x12\x1f.toolgrant.v1.ReportCallRequest\x1a .toolgrant.v1.ReportCallResponse\"\x03\x90\x02\x02\x12T\n" +
+	"ReportCall\x12\x1f.toolgrant.v1.ReportCallRequest\x1a .toolgrant.v1.ReportCallResponse\"\x0fʸ\x8f\x04\a\n" +
+	"\x02\x02\x03\x1a\x01\x04\x90\x02\x02\x12^\n" +
 	"\n" +
-	"ListHealth\x12\x1f.toolgrant.v1.ListHealthRequest\x1a .toolgrant.v1.ListHealthResponse\"\x03\x90\x02\x01B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
+	"ListHealth\x12\x1f.toolgrant.v1.ListHealthRequest\x1a .toolgrant.v1.ListHealthResponse\"\rʸ\x8f\x04\x05\n" +
+	"\x03\x02\x03\x05\x90\x02\x01B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 
 var (
 	file_toolgrant_v1_call_service_proto_rawDescOnce sync.Once
@@ -733,6 +736,7 @@ func file_toolgrant_v1_call_service_proto_init() {
 	if File_toolgrant_v1_call_service_proto != nil {
 		return
 	}
+	file_toolgrant_v1_access_proto_init()
 	file_toolgrant_v1_call_proto_init()
 	file_toolgrant_v1_quota_proto_init()
 	file_toolgrant_v1_rules_proto_init()

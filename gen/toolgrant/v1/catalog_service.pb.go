@@ -2092,7 +2092,7 @@ var File_toolgrant_v1_catalog_service_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_catalog_service_proto_rawDesc = "" +
 	"\n" +
-	"\"toolgrant/v1/catalog_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a google/protobuf/field_mask.proto\x1a\x1etoolgrant/v1/consistency.proto\x1a\x1btoolgrant/v1/manifest.proto\x1a\x1ftoolgrant/v1/mcp_function.proto\x1a\x1dtoolgrant/v1/mcp_server.proto\x1a\x18toolgrant/v1/rules.proto\x1a\x17toolgrant/v1/tool.proto\x1a\x1ctoolgrant/v1/tool_type.proto\"\xdc\x01\n" +
+	"\"toolgrant/v1/catalog_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a google/protobuf/field_mask.proto\x1a\x19toolgrant/v1/access.proto\x1a\x1etoolgrant/v1/consistency.proto\x1a\x1btoolgrant/v1/manifest.proto\x1a\x1ftoolgrant/v1/mcp_function.proto\x1a\x1dtoolgrant/v1/mcp_server.proto\x1a\x18toolgrant/v1/rules.proto\x1a\x17toolgrant/v1/tool.proto\x1a\x1ctoolgrant/v1/tool_type.proto\"\xdc\x01\n" +
 	"\x1aListMcpObservationsRequest\x12/\n" +
 	"\ftool_type_id\x18\x01 \x01(\tB\r\xbaH\n" +
 	"\xd8\x01\x01r\x05\xa8\xb2\x8f\x04\x01R\n" +
@@ -2243,28 +2243,45 @@ const file_toolgrant_v1_catalog_service_proto_rawDesc = "" +
 	"\x04etag\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\x04etag\x12#\n" +
 	"\rallow_missing\x18\x03 \x01(\bR\fallowMissing\"5\n" +
 	"\x17DeleteMcpServerResponse\x12\x1a\n" +
-	"\brevision\x18\x01 \x01(\tR\brevision2\xcb\f\n" +
-	"\x0eCatalogService\x12[\n" +
-	"\x0eCreateToolType\x12#.toolgrant.v1.CreateToolTypeRequest\x1a$.toolgrant.v1.CreateToolTypeResponse\x12W\n" +
-	"\vGetToolType\x12 .toolgrant.v1.GetToolTypeRequest\x1a!.toolgrant.v1.GetToolTypeResponse\"\x03\x90\x02\x01\x12]\n" +
-	"\rListToolTypes\x12\".toolgrant.v1.ListToolTypesRequest\x1a#.toolgrant.v1.ListToolTypesResponse\"\x03\x90\x02\x01\x12`\n" +
-	"\x0eUpdateToolType\x12#.toolgrant.v1.UpdateToolTypeRequest\x1a$.toolgrant.v1.UpdateToolTypeResponse\"\x03\x90\x02\x02\x12`\n" +
-	"\x0eDeleteToolType\x12#.toolgrant.v1.DeleteToolTypeRequest\x1a$.toolgrant.v1.DeleteToolTypeResponse\"\x03\x90\x02\x02\x12O\n" +
+	"\brevision\x18\x01 \x01(\tR\brevision2\xe6\r\n" +
+	"\x0eCatalogService\x12e\n" +
+	"\x0eCreateToolType\x12#.toolgrant.v1.CreateToolTypeRequest\x1a$.toolgrant.v1.CreateToolTypeResponse\"\bʸ\x8f\x04\x03\n" +
+	"\x01\x02\x12a\n" +
+	"\vGetToolType\x12 .toolgrant.v1.GetToolTypeRequest\x1a!.toolgrant.v1.GetToolTypeResponse\"\rʸ\x8f\x04\x05\n" +
+	"\x03\x02\x03\x05\x90\x02\x01\x12g\n" +
+	"\rListToolTypes\x12\".toolgrant.v1.ListToolTypesRequest\x1a#.toolgrant.v1.ListToolTypesResponse\"\rʸ\x8f\x04\x05\n" +
+	"\x03\x02\x03\x05\x90\x02\x01\x12h\n" +
+	"\x0eUpdateToolType\x12#.toolgrant.v1.UpdateToolTypeRequest\x1a$.toolgrant.v1.UpdateToolTypeResponse\"\vʸ\x8f\x04\x03\n" +
+	"\x01\x02\x90\x02\x02\x12h\n" +
+	"\x0eDeleteToolType\x12#.toolgrant.v1.DeleteToolTypeRequest\x1a$.toolgrant.v1.DeleteToolTypeResponse\"\vʸ\x8f\x04\x03\n" +
+	"\x01\x02\x90\x02\x02\x12Y\n" +
 	"\n" +
-	"CreateTool\x12\x1f.toolgrant.v1.CreateToolRequest\x1a .toolgrant.v1.CreateToolResponse\x12K\n" +
-	"\aGetTool\x12\x1c.toolgrant.v1.GetToolRequest\x1a\x1d.toolgrant.v1.GetToolResponse\"\x03\x90\x02\x01\x12Q\n" +
-	"\tListTools\x12\x1e.toolgrant.v1.ListToolsRequest\x1a\x1f.toolgrant.v1.ListToolsResponse\"\x03\x90\x02\x01\x12T\n" +
+	"CreateTool\x12\x1f.toolgrant.v1.CreateToolRequest\x1a .toolgrant.v1.CreateToolResponse\"\bʸ\x8f\x04\x03\n" +
+	"\x01\x02\x12U\n" +
+	"\aGetTool\x12\x1c.toolgrant.v1.GetToolRequest\x1a\x1d.toolgrant.v1.GetToolResponse\"\rʸ\x8f\x04\x05\n" +
+	"\x03\x02\x03\x05\x90\x02\x01\x12[\n" +
+	"\tListTools\x12\x1e.toolgrant.v1.ListToolsRequest\x1a\x1f.toolgrant.v1.ListToolsResponse\"\rʸ\x8f\x04\x05\n" +
+	"\x03\x02\x03\x05\x90\x02\x01\x12\\\n" +
 	"\n" +
-	"UpdateTool\x12\x1f.toolgrant.v1.UpdateToolRequest\x1a .toolgrant.v1.UpdateToolResponse\"\x03\x90\x02\x02\x12T\n" +
+	"UpdateTool\x12\x1f.toolgrant.v1.UpdateToolRequest\x1a .toolgrant.v1.UpdateToolResponse\"\vʸ\x8f\x04\x03\n" +
+	"\x01\x02\x90\x02\x02\x12\\\n" +
 	"\n" +
-	"DeleteTool\x12\x1f.toolgrant.v1.DeleteToolRequest\x1a .toolgrant.v1.DeleteToolResponse\"\x03\x90\x02\x02\x12^\n" +
-	"\x0fCreateMcpServer\x12$.toolgrant.v1.CreateMcpServerRequest\x1a%.toolgrant.v1.CreateMcpServerResponse\x12Z\n" +
-	"\fGetMcpServer\x12!.toolgrant.v1.GetMcpServerRequest\x1a\".toolgrant.v1.GetMcpServerResponse\"\x03\x90\x02\x01\x12`\n" +
-	"\x0eListMcpServers\x12#.toolgrant.v1.ListMcpServersRequest\x1a$.toolgrant.v1.ListMcpServersResponse\"\x03\x90\x02\x01\x12c\n" +
-	"\x0fUpdateMcpServer\x12$.toolgrant.v1.UpdateMcpServerRequest\x1a%.toolgrant.v1.UpdateMcpServerResponse\"\x03\x90\x02\x02\x12c\n" +
-	"\x0fDeleteMcpServer\x12$.toolgrant.v1.DeleteMcpServerRequest\x1a%.toolgrant.v1.DeleteMcpServerResponse\"\x03\x90\x02\x02\x12o\n" +
-	"\x13ListMcpObservations\x12(.toolgrant.v1.ListMcpObservationsRequest\x1a).toolgrant.v1.ListMcpObservationsResponse\"\x03\x90\x02\x01\x12j\n" +
-	"\x13ApproveMcpFunctions\x12(.toolgrant.v1.ApproveMcpFunctionsRequest\x1a).toolgrant.v1.ApproveMcpFunctionsResponseB=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
+	"DeleteTool\x12\x1f.toolgrant.v1.DeleteToolRequest\x1a .toolgrant.v1.DeleteToolResponse\"\vʸ\x8f\x04\x03\n" +
+	"\x01\x02\x90\x02\x02\x12h\n" +
+	"\x0fCreateMcpServer\x12$.toolgrant.v1.CreateMcpServerRequest\x1a%.toolgrant.v1.CreateMcpServerResponse\"\bʸ\x8f\x04\x03\n" +
+	"\x01\x02\x12c\n" +
+	"\fGetMcpServer\x12!.toolgrant.v1.GetMcpServerRequest\x1a\".toolgrant.v1.GetMcpServerResponse\"\fʸ\x8f\x04\x04\n" +
+	"\x02\x02\x05\x90\x02\x01\x12i\n" +
+	"\x0eListMcpServers\x12#.toolgrant.v1.ListMcpServersRequest\x1a$.toolgrant.v1.ListMcpServersResponse\"\fʸ\x8f\x04\x04\n" +
+	"\x02\x02\x05\x90\x02\x01\x12k\n" +
+	"\x0fUpdateMcpServer\x12$.toolgrant.v1.UpdateMcpServerRequest\x1a%.toolgrant.v1.UpdateMcpServerResponse\"\vʸ\x8f\x04\x03\n" +
+	"\x01\x02\x90\x02\x02\x12k\n" +
+	"\x0fDeleteMcpServer\x12$.toolgrant.v1.DeleteMcpServerRequest\x1a%.toolgrant.v1.DeleteMcpServerResponse\"\vʸ\x8f\x04\x03\n" +
+	"\x01\x02\x90\x02\x02\x12x\n" +
+	"\x13ListMcpObservations\x12(.toolgrant.v1.ListMcpObservationsRequest\x1a).toolgrant.v1.ListMcpObservationsResponse\"\fʸ\x8f\x04\x04\n" +
+	"\x02\x02\x05\x90\x02\x01\x12t\n" +
+	"\x13ApproveMcpFunctions\x12(.toolgrant.v1.ApproveMcpFunctionsRequest\x1a).toolgrant.v1.ApproveMcpFunctionsResponse\"\bʸ\x8f\x04\x03\n" +
+	"\x01\x02B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 
 var (
 	file_toolgrant_v1_catalog_service_proto_rawDescOnce sync.Once
@@ -2407,6 +2424,7 @@ func file_toolgrant_v1_catalog_service_proto_init() {
 	if File_toolgrant_v1_catalog_service_proto != nil {
 		return
 	}
+	file_toolgrant_v1_access_proto_init()
 	file_toolgrant_v1_consistency_proto_init()
 	file_toolgrant_v1_manifest_proto_init()
 	file_toolgrant_v1_mcp_function_proto_init()

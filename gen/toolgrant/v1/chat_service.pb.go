@@ -787,7 +787,7 @@ var File_toolgrant_v1_chat_service_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_chat_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1ftoolgrant/v1/chat_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x17toolgrant/v1/chat.proto\x1a\x1etoolgrant/v1/consistency.proto\x1a\x18toolgrant/v1/rules.proto\x1a\x1atoolgrant/v1/surface.proto\"\xc1\x01\n" +
+	"\x1ftoolgrant/v1/chat_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x19toolgrant/v1/access.proto\x1a\x17toolgrant/v1/chat.proto\x1a\x1etoolgrant/v1/consistency.proto\x1a\x18toolgrant/v1/rules.proto\x1a\x1atoolgrant/v1/surface.proto\"\xc1\x01\n" +
 	"\x11CreateChatRequest\x12#\n" +
 	"\achat_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\x06chatId\x12#\n" +
@@ -853,15 +853,21 @@ const file_toolgrant_v1_chat_service_proto_rawDesc = "" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\trequestId\"U\n" +
 	"\x0fEndChatResponse\x12&\n" +
 	"\x04chat\x18\x01 \x01(\v2\x12.toolgrant.v1.ChatR\x04chat\x12\x1a\n" +
-	"\brevision\x18\x02 \x01(\tR\brevision2\x94\x04\n" +
-	"\vChatService\x12T\n" +
+	"\brevision\x18\x02 \x01(\tR\brevision2\xde\x04\n" +
+	"\vChatService\x12`\n" +
 	"\n" +
-	"CreateChat\x12\x1f.toolgrant.v1.CreateChatRequest\x1a .toolgrant.v1.CreateChatResponse\"\x03\x90\x02\x02\x12K\n" +
-	"\aGetChat\x12\x1c.toolgrant.v1.GetChatRequest\x1a\x1d.toolgrant.v1.GetChatResponse\"\x03\x90\x02\x01\x12Z\n" +
-	"\fSetChatTools\x12!.toolgrant.v1.SetChatToolsRequest\x1a\".toolgrant.v1.SetChatToolsResponse\"\x03\x90\x02\x02\x12`\n" +
-	"\x0eSetChatAvatars\x12#.toolgrant.v1.SetChatAvatarsRequest\x1a$.toolgrant.v1.SetChatAvatarsResponse\"\x03\x90\x02\x02\x12W\n" +
-	"\vListChatLog\x12 .toolgrant.v1.ListChatLogRequest\x1a!.toolgrant.v1.ListChatLogResponse\"\x03\x90\x02\x01\x12K\n" +
-	"\aEndChat\x12\x1c.toolgrant.v1.EndChatRequest\x1a\x1d.toolgrant.v1.EndChatResponse\"\x03\x90\x02\x02B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
+	"CreateChat\x12\x1f.toolgrant.v1.CreateChatRequest\x1a .toolgrant.v1.CreateChatResponse\"\x0fʸ\x8f\x04\a\n" +
+	"\x03\x02\x03\x04\x10\x01\x90\x02\x02\x12X\n" +
+	"\aGetChat\x12\x1c.toolgrant.v1.GetChatRequest\x1a\x1d.toolgrant.v1.GetChatResponse\"\x10ʸ\x8f\x04\b\n" +
+	"\x04\x02\x03\x04\x05\x10\x02\x90\x02\x01\x12f\n" +
+	"\fSetChatTools\x12!.toolgrant.v1.SetChatToolsRequest\x1a\".toolgrant.v1.SetChatToolsResponse\"\x0fʸ\x8f\x04\a\n" +
+	"\x03\x02\x03\x04\x10\x02\x90\x02\x02\x12l\n" +
+	"\x0eSetChatAvatars\x12#.toolgrant.v1.SetChatAvatarsRequest\x1a$.toolgrant.v1.SetChatAvatarsResponse\"\x0fʸ\x8f\x04\a\n" +
+	"\x03\x02\x03\x04\x10\x02\x90\x02\x02\x12d\n" +
+	"\vListChatLog\x12 .toolgrant.v1.ListChatLogRequest\x1a!.toolgrant.v1.ListChatLogResponse\"\x10ʸ\x8f\x04\b\n" +
+	"\x04\x02\x03\x04\x05\x10\x02\x90\x02\x01\x12W\n" +
+	"\aEndChat\x12\x1c.toolgrant.v1.EndChatRequest\x1a\x1d.toolgrant.v1.EndChatResponse\"\x0fʸ\x8f\x04\a\n" +
+	"\x03\x02\x03\x04\x10\x02\x90\x02\x02B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 
 var (
 	file_toolgrant_v1_chat_service_proto_rawDescOnce sync.Once
@@ -935,6 +941,7 @@ func file_toolgrant_v1_chat_service_proto_init() {
 	if File_toolgrant_v1_chat_service_proto != nil {
 		return
 	}
+	file_toolgrant_v1_access_proto_init()
 	file_toolgrant_v1_chat_proto_init()
 	file_toolgrant_v1_consistency_proto_init()
 	file_toolgrant_v1_rules_proto_init()

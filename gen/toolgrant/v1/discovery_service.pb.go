@@ -458,7 +458,7 @@ var File_toolgrant_v1_discovery_service_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_discovery_service_proto_rawDesc = "" +
 	"\n" +
-	"$toolgrant/v1/discovery_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x17toolgrant/v1/chat.proto\x1a\x1etoolgrant/v1/consistency.proto\x1a\x1ctoolgrant/v1/discovery.proto\x1a\x18toolgrant/v1/rules.proto\x1a\x1atoolgrant/v1/surface.proto\"\x94\x04\n" +
+	"$toolgrant/v1/discovery_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x19toolgrant/v1/access.proto\x1a\x17toolgrant/v1/chat.proto\x1a\x1etoolgrant/v1/consistency.proto\x1a\x1ctoolgrant/v1/discovery.proto\x1a\x18toolgrant/v1/rules.proto\x1a\x1atoolgrant/v1/surface.proto\"\x94\x04\n" +
 	"\x12SearchToolsRequest\x12#\n" +
 	"\achat_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\x06chatId\x12#\n" +
@@ -506,10 +506,12 @@ const file_toolgrant_v1_discovery_service_proto_rawDesc = "" +
 	"\aenabled\x18\x01 \x03(\v2\x19.toolgrant.v1.EnabledToolR\aenabled\x126\n" +
 	"\brejected\x18\x02 \x03(\v2\x1a.toolgrant.v1.RejectedToolR\brejected\x124\n" +
 	"\aentries\x18\x03 \x03(\v2\x1a.toolgrant.v1.ChatLogEntryR\aentries\x12\x1a\n" +
-	"\brevision\x18\x04 \x01(\tR\brevision2\xc4\x01\n" +
-	"\x10DiscoveryService\x12W\n" +
-	"\vSearchTools\x12 .toolgrant.v1.SearchToolsRequest\x1a!.toolgrant.v1.SearchToolsResponse\"\x03\x90\x02\x02\x12W\n" +
-	"\vEnableTools\x12 .toolgrant.v1.EnableToolsRequest\x1a!.toolgrant.v1.EnableToolsResponse\"\x03\x90\x02\x02B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
+	"\brevision\x18\x04 \x01(\tR\brevision2\xdc\x01\n" +
+	"\x10DiscoveryService\x12c\n" +
+	"\vSearchTools\x12 .toolgrant.v1.SearchToolsRequest\x1a!.toolgrant.v1.SearchToolsResponse\"\x0fʸ\x8f\x04\a\n" +
+	"\x03\x02\x03\x04\x10\x01\x90\x02\x02\x12c\n" +
+	"\vEnableTools\x12 .toolgrant.v1.EnableToolsRequest\x1a!.toolgrant.v1.EnableToolsResponse\"\x0fʸ\x8f\x04\a\n" +
+	"\x03\x02\x03\x04\x10\x01\x90\x02\x02B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 
 var (
 	file_toolgrant_v1_discovery_service_proto_rawDescOnce sync.Once
@@ -568,6 +570,7 @@ func file_toolgrant_v1_discovery_service_proto_init() {
 	if File_toolgrant_v1_discovery_service_proto != nil {
 		return
 	}
+	file_toolgrant_v1_access_proto_init()
 	file_toolgrant_v1_chat_proto_init()
 	file_toolgrant_v1_consistency_proto_init()
 	file_toolgrant_v1_discovery_proto_init()

@@ -1331,7 +1331,7 @@ var File_toolgrant_v1_entitlement_service_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_entitlement_service_proto_rawDesc = "" +
 	"\n" +
-	"&toolgrant/v1/entitlement_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1etoolgrant/v1/consistency.proto\x1a\x1etoolgrant/v1/explanation.proto\x1a\x1ftoolgrant/v1/mcp_function.proto\x1a\x18toolgrant/v1/quota.proto\x1a\x18toolgrant/v1/rules.proto\x1a\x1atoolgrant/v1/surface.proto\x1a\x17toolgrant/v1/tool.proto\x1a\x1ctoolgrant/v1/tool_type.proto\x1a\x1btoolgrant/v1/withheld.proto\"\xdc\x02\n" +
+	"&toolgrant/v1/entitlement_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x19toolgrant/v1/access.proto\x1a\x1etoolgrant/v1/consistency.proto\x1a\x1etoolgrant/v1/explanation.proto\x1a\x1ftoolgrant/v1/mcp_function.proto\x1a\x18toolgrant/v1/quota.proto\x1a\x18toolgrant/v1/rules.proto\x1a\x1atoolgrant/v1/surface.proto\x1a\x17toolgrant/v1/tool.proto\x1a\x1ctoolgrant/v1/tool_type.proto\x1a\x1btoolgrant/v1/withheld.proto\"\xdc\x02\n" +
 	"\x13ResolveToolsRequest\x12#\n" +
 	"\achat_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\x06chatId\x12#\n" +
@@ -1459,13 +1459,17 @@ const file_toolgrant_v1_entitlement_service_proto_rawDesc = "" +
 	"\bToolView\x12\x19\n" +
 	"\x15TOOL_VIEW_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fTOOL_VIEW_BASIC\x10\x01\x12\x12\n" +
-	"\x0eTOOL_VIEW_FULL\x10\x022\xf4\x02\n" +
-	"\x12EntitlementService\x12Z\n" +
-	"\fResolveTools\x12!.toolgrant.v1.ResolveToolsRequest\x1a\".toolgrant.v1.ResolveToolsResponse\"\x03\x90\x02\x02\x12Q\n" +
-	"\tCheckTool\x12\x1e.toolgrant.v1.CheckToolRequest\x1a\x1f.toolgrant.v1.CheckToolResponse\"\x03\x90\x02\x02\x12W\n" +
-	"\vExplainTool\x12 .toolgrant.v1.ExplainToolRequest\x1a!.toolgrant.v1.ExplainToolResponse\"\x03\x90\x02\x02\x12V\n" +
+	"\x0eTOOL_VIEW_FULL\x10\x022\xa8\x03\n" +
+	"\x12EntitlementService\x12g\n" +
+	"\fResolveTools\x12!.toolgrant.v1.ResolveToolsRequest\x1a\".toolgrant.v1.ResolveToolsResponse\"\x10ʸ\x8f\x04\b\n" +
+	"\x04\x02\x03\x04\x05\x10\x01\x90\x02\x02\x12^\n" +
+	"\tCheckTool\x12\x1e.toolgrant.v1.CheckToolRequest\x1a\x1f.toolgrant.v1.CheckToolResponse\"\x10ʸ\x8f\x04\b\n" +
+	"\x04\x02\x03\x04\x05\x10\x01\x90\x02\x02\x12d\n" +
+	"\vExplainTool\x12 .toolgrant.v1.ExplainToolRequest\x1a!.toolgrant.v1.ExplainToolResponse\"\x10ʸ\x8f\x04\b\n" +
+	"\x04\x02\x03\x04\x05\x10\x01\x90\x02\x02\x12c\n" +
 	"\n" +
-	"WatchTools\x12\x1f.toolgrant.v1.WatchToolsRequest\x1a .toolgrant.v1.WatchToolsResponse\"\x03\x90\x02\x010\x01B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
+	"WatchTools\x12\x1f.toolgrant.v1.WatchToolsRequest\x1a .toolgrant.v1.WatchToolsResponse\"\x10ʸ\x8f\x04\b\n" +
+	"\x04\x02\x03\x04\x05\x10\x01\x90\x02\x010\x01B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 
 var (
 	file_toolgrant_v1_entitlement_service_proto_rawDescOnce sync.Once
@@ -1558,6 +1562,7 @@ func file_toolgrant_v1_entitlement_service_proto_init() {
 	if File_toolgrant_v1_entitlement_service_proto != nil {
 		return
 	}
+	file_toolgrant_v1_access_proto_init()
 	file_toolgrant_v1_consistency_proto_init()
 	file_toolgrant_v1_explanation_proto_init()
 	file_toolgrant_v1_mcp_function_proto_init()

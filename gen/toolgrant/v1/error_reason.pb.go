@@ -82,6 +82,12 @@ const (
 	ErrorReason_ERROR_REASON_CALLER_BUSY ErrorReason = 41
 	// INVALID_ARGUMENT: the call has no deadline, and the server is set to answer none that has none.
 	ErrorReason_ERROR_REASON_DEADLINE_REQUIRED ErrorReason = 42
+	// UNAUTHENTICATED: no credentials, or none that this server takes: unknown, expired, revoked, or not meant for it.
+	ErrorReason_ERROR_REASON_UNAUTHENTICATED ErrorReason = 60
+	// PERMISSION_DENIED: the caller's role may not call this RPC, or not with this field; google.rpc.BadRequest says which.
+	ErrorReason_ERROR_REASON_ROLE_NOT_ALLOWED ErrorReason = 61
+	// PERMISSION_DENIED: a frontend asked for what is not its own user's.
+	ErrorReason_ERROR_REASON_ANOTHER_USER ErrorReason = 62
 )
 
 // Enum value maps for ErrorReason.
@@ -112,6 +118,9 @@ var (
 		40: "ERROR_REASON_SERVER_BUSY",
 		41: "ERROR_REASON_CALLER_BUSY",
 		42: "ERROR_REASON_DEADLINE_REQUIRED",
+		60: "ERROR_REASON_UNAUTHENTICATED",
+		61: "ERROR_REASON_ROLE_NOT_ALLOWED",
+		62: "ERROR_REASON_ANOTHER_USER",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":                  0,
@@ -139,6 +148,9 @@ var (
 		"ERROR_REASON_SERVER_BUSY":                  40,
 		"ERROR_REASON_CALLER_BUSY":                  41,
 		"ERROR_REASON_DEADLINE_REQUIRED":            42,
+		"ERROR_REASON_UNAUTHENTICATED":              60,
+		"ERROR_REASON_ROLE_NOT_ALLOWED":             61,
+		"ERROR_REASON_ANOTHER_USER":                 62,
 	}
 )
 
@@ -173,7 +185,7 @@ var File_toolgrant_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x1ftoolgrant/v1/error_reason.proto\x12\ftoolgrant.v1*\xd2\x06\n" +
+	"\x1ftoolgrant/v1/error_reason.proto\x12\ftoolgrant.v1*\xb6\a\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12\x1a\n" +
@@ -200,7 +212,10 @@ const file_toolgrant_v1_error_reason_proto_rawDesc = "" +
 	"\x1dERROR_REASON_APPROVAL_DECIDED\x10\x1f\x12\x1c\n" +
 	"\x18ERROR_REASON_SERVER_BUSY\x10(\x12\x1c\n" +
 	"\x18ERROR_REASON_CALLER_BUSY\x10)\x12\"\n" +
-	"\x1eERROR_REASON_DEADLINE_REQUIRED\x10*B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
+	"\x1eERROR_REASON_DEADLINE_REQUIRED\x10*\x12 \n" +
+	"\x1cERROR_REASON_UNAUTHENTICATED\x10<\x12!\n" +
+	"\x1dERROR_REASON_ROLE_NOT_ALLOWED\x10=\x12\x1d\n" +
+	"\x19ERROR_REASON_ANOTHER_USER\x10>B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 
 var (
 	file_toolgrant_v1_error_reason_proto_rawDescOnce sync.Once

@@ -203,7 +203,7 @@ var File_toolgrant_v1_privacy_service_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_privacy_service_proto_rawDesc = "" +
 	"\n" +
-	"\"toolgrant/v1/privacy_service.proto\x12\ftoolgrant.v1\x1a\x18toolgrant/v1/rules.proto\x1a\x1bbuf/validate/validate.proto\"~\n" +
+	"\"toolgrant/v1/privacy_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x19toolgrant/v1/access.proto\x1a\x18toolgrant/v1/rules.proto\"~\n" +
 	"\x10EraseUserRequest\x12#\n" +
 	"\auser_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\x06userId\x12\x17\n" +
@@ -215,9 +215,10 @@ const file_toolgrant_v1_privacy_service_proto_rawDesc = "" +
 	"\n" +
 	"ErasedRows\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x14\n" +
-	"\x05count\x18\x02 \x01(\x03R\x05count2c\n" +
-	"\x0ePrivacyService\x12Q\n" +
-	"\tEraseUser\x12\x1e.toolgrant.v1.EraseUserRequest\x1a\x1f.toolgrant.v1.EraseUserResponse\"\x03\x90\x02\x02B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
+	"\x05count\x18\x02 \x01(\x03R\x05count2k\n" +
+	"\x0ePrivacyService\x12Y\n" +
+	"\tEraseUser\x12\x1e.toolgrant.v1.EraseUserRequest\x1a\x1f.toolgrant.v1.EraseUserResponse\"\vʸ\x8f\x04\x03\n" +
+	"\x01\x01\x90\x02\x02B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 
 var (
 	file_toolgrant_v1_privacy_service_proto_rawDescOnce sync.Once
@@ -253,6 +254,7 @@ func file_toolgrant_v1_privacy_service_proto_init() {
 	if File_toolgrant_v1_privacy_service_proto != nil {
 		return
 	}
+	file_toolgrant_v1_access_proto_init()
 	file_toolgrant_v1_rules_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

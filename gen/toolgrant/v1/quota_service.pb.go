@@ -1111,7 +1111,7 @@ var File_toolgrant_v1_quota_service_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_quota_service_proto_rawDesc = "" +
 	"\n" +
-	" toolgrant/v1/quota_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18toolgrant/v1/quota.proto\x1a\x18toolgrant/v1/rules.proto\"\xf7\x01\n" +
+	" toolgrant/v1/quota_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19toolgrant/v1/access.proto\x1a\x18toolgrant/v1/quota.proto\x1a\x18toolgrant/v1/rules.proto\"\xf7\x01\n" +
 	"\x13ConsumeQuotaRequest\x12-\n" +
 	"\foperation_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\voperationId\x12#\n" +
@@ -1210,16 +1210,24 @@ const file_toolgrant_v1_quota_service_proto_rawDesc = "" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x17\n" +
 	"\atool_id\x18\x03 \x01(\tR\x06toolId\x12\x14\n" +
 	"\x05calls\x18\x04 \x01(\x03R\x05calls\x12\x16\n" +
-	"\x06tokens\x18\x05 \x01(\x03R\x06tokens2\x8f\x06\n" +
-	"\fQuotaService\x12Z\n" +
-	"\fConsumeQuota\x12!.toolgrant.v1.ConsumeQuotaRequest\x1a\".toolgrant.v1.ConsumeQuotaResponse\"\x03\x90\x02\x02\x12Z\n" +
-	"\fReserveQuota\x12!.toolgrant.v1.ReserveQuotaRequest\x1a\".toolgrant.v1.ReserveQuotaResponse\"\x03\x90\x02\x02\x12W\n" +
-	"\vCommitQuota\x12 .toolgrant.v1.CommitQuotaRequest\x1a!.toolgrant.v1.CommitQuotaResponse\"\x03\x90\x02\x02\x12Z\n" +
-	"\fReleaseQuota\x12!.toolgrant.v1.ReleaseQuotaRequest\x1a\".toolgrant.v1.ReleaseQuotaResponse\"\x03\x90\x02\x02\x12]\n" +
-	"\rGetQuotaUsage\x12\".toolgrant.v1.GetQuotaUsageRequest\x1a#.toolgrant.v1.GetQuotaUsageResponse\"\x03\x90\x02\x01\x12f\n" +
-	"\x10SetQuotaOverride\x12%.toolgrant.v1.SetQuotaOverrideRequest\x1a&.toolgrant.v1.SetQuotaOverrideResponse\"\x03\x90\x02\x02\x12c\n" +
-	"\x0fResetQuotaUsage\x12$.toolgrant.v1.ResetQuotaUsageRequest\x1a%.toolgrant.v1.ResetQuotaUsageResponse\"\x03\x90\x02\x02\x12f\n" +
-	"\x10ListQuotaHistory\x12%.toolgrant.v1.ListQuotaHistoryRequest\x1a&.toolgrant.v1.ListQuotaHistoryResponse\"\x03\x90\x02\x01B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
+	"\x06tokens\x18\x05 \x01(\x03R\x06tokens2\xdd\x06\n" +
+	"\fQuotaService\x12c\n" +
+	"\fConsumeQuota\x12!.toolgrant.v1.ConsumeQuotaRequest\x1a\".toolgrant.v1.ConsumeQuotaResponse\"\fʸ\x8f\x04\x04\n" +
+	"\x02\x02\x03\x90\x02\x02\x12c\n" +
+	"\fReserveQuota\x12!.toolgrant.v1.ReserveQuotaRequest\x1a\".toolgrant.v1.ReserveQuotaResponse\"\fʸ\x8f\x04\x04\n" +
+	"\x02\x02\x03\x90\x02\x02\x12`\n" +
+	"\vCommitQuota\x12 .toolgrant.v1.CommitQuotaRequest\x1a!.toolgrant.v1.CommitQuotaResponse\"\fʸ\x8f\x04\x04\n" +
+	"\x02\x02\x03\x90\x02\x02\x12c\n" +
+	"\fReleaseQuota\x12!.toolgrant.v1.ReleaseQuotaRequest\x1a\".toolgrant.v1.ReleaseQuotaResponse\"\fʸ\x8f\x04\x04\n" +
+	"\x02\x02\x03\x90\x02\x02\x12j\n" +
+	"\rGetQuotaUsage\x12\".toolgrant.v1.GetQuotaUsageRequest\x1a#.toolgrant.v1.GetQuotaUsageResponse\"\x10ʸ\x8f\x04\b\n" +
+	"\x04\x02\x03\x04\x05\x10\x01\x90\x02\x01\x12n\n" +
+	"\x10SetQuotaOverride\x12%.toolgrant.v1.SetQuotaOverrideRequest\x1a&.toolgrant.v1.SetQuotaOverrideResponse\"\vʸ\x8f\x04\x03\n" +
+	"\x01\x02\x90\x02\x02\x12k\n" +
+	"\x0fResetQuotaUsage\x12$.toolgrant.v1.ResetQuotaUsageRequest\x1a%.toolgrant.v1.ResetQuotaUsageResponse\"\vʸ\x8f\x04\x03\n" +
+	"\x01\x02\x90\x02\x02\x12s\n" +
+	"\x10ListQuotaHistory\x12%.toolgrant.v1.ListQuotaHistoryRequest\x1a&.toolgrant.v1.ListQuotaHistoryResponse\"\x10ʸ\x8f\x04\b\n" +
+	"\x04\x02\x03\x04\x05\x10\x01\x90\x02\x01B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 
 var (
 	file_toolgrant_v1_quota_service_proto_rawDescOnce sync.Once
@@ -1297,6 +1305,7 @@ func file_toolgrant_v1_quota_service_proto_init() {
 	if File_toolgrant_v1_quota_service_proto != nil {
 		return
 	}
+	file_toolgrant_v1_access_proto_init()
 	file_toolgrant_v1_quota_proto_init()
 	file_toolgrant_v1_rules_proto_init()
 	file_toolgrant_v1_quota_service_proto_msgTypes[0].OneofWrappers = []any{}

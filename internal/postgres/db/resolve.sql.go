@@ -89,6 +89,7 @@ func (q *Queries) RecordChanges(ctx context.Context, db DBTX, arg RecordChangesP
 
 const resolveFacts = `-- name: ResolveFacts :one
 SELECT pg_current_snapshot()::text AS snapshot,
+       pg_is_in_recovery() AS standby,
        (SELECT version FROM catalog_head)::bigint AS catalog_version,
        u.user_id AS user_id, u.device_ids, u.device_type_ids, u.group_ids, u.start_times, u.expire_times,
        c.user_id AS chat_user_id, c.turn AS chat_turn, c.folded AS chat_folded, c.end_time AS chat_end_time
@@ -104,6 +105,7 @@ type ResolveFactsParams struct {
 
 type ResolveFactsRow struct {
 	Snapshot       string
+	Standby        bool
 	CatalogVersion int64
 	UserID         *string
 	DeviceIds      []string
@@ -124,6 +126,7 @@ func (q *Queries) ResolveFacts(ctx context.Context, db DBTX, arg ResolveFactsPar
 	var i ResolveFactsRow
 	err := row.Scan(
 		&i.Snapshot,
+		&i.Standby,
 		&i.CatalogVersion,
 		&i.UserID,
 		&i.DeviceIds,

@@ -1,9 +1,8 @@
--- What all scripts begin with but consume.lua; FIRST is set in front of it.
+-- What all scripts begin with but plain.lua; FIRST is set in front of it.
 --
 -- KEYS[2i], KEYS[2i+1]: the counter (a hash) and the leases (a sorted set) of rule i; KEYS[1] is the script's own.
 -- ARGV, from FIRST on: eleven of each rule, as written in rule() below.
 local STRIDE = 11
-local LONGEST = 2 * 366 * 86400000
 local LEASES_AT_ONCE = 1000
 
 local function number(text) return tonumber(text or 0) or 0 end

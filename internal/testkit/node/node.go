@@ -41,6 +41,8 @@ type Options struct {
 	// StoreOptions and ServerOptions are those of the store and of the gRPC server.
 	StoreOptions  []postgres.Option
 	ServerOptions []grpc.ServerOption
+	// Authenticate tells who calls. Default: nobody is asked, and everybody may do everything.
+	Authenticate grpcserver.Authenticate
 	// Redis is the address of the counters of quotas. Default: an empty one in this process.
 	Redis string
 	// Gate changes how the node decides about quotas.
@@ -158,7 +160,7 @@ func Start(t testing.TB, url string, o Options) *Node {
 	}
 	server := grpcserver.New(grpcserver.Options{Calls: o.Calls, Discovery: o.Discovery, ApprovalTTL: approvalTTL, Health: health, Store: store, Replica: memory, Gate: quota.NewGate(gate), Resets: store, History: history, Logger: logger,
 		Answers:            grpcserver.NewAnswers(cacheBytes),
-		CheckpointInterval: o.CheckpointInterval, ServerOptions: o.ServerOptions, Now: o.Now})
+		CheckpointInterval: o.CheckpointInterval, ServerOptions: o.ServerOptions, Authenticate: o.Authenticate, Now: o.Now})
 	listener, err := net.Listen("tcp", o.Address)
 	if err != nil {
 		t.Fatal(err)

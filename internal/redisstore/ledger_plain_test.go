@@ -12,20 +12,25 @@ import (
 	"github.com/toolgrant/toolgrant/internal/testkit"
 )
 
-// What consume.lua and quick.lua decide, take.lua would decide alike: two ledgers, one without them, live through the same.
+// What plain.lua decides, take.lua would decide alike: two ledgers, one without them, live through the same.
 func TestLedgerDecidesAlike(t *testing.T) {
 	quick, slow := onRedis(t), onRedis(t)
-	slow.consumer = nil
-	slow.scripts = newScripts(strings.NewReplacer(text("moving"), "", text("quick"), "", readsTheTime, toldTheTime))
+	slow.taker = nil
+	slow.scripts = newScripts(strings.NewReplacer(text("moving"), "", readsTheTime, toldTheTime))
 	slow.set(quick.now)
 	first := operation("first", 1, 0, limited("r", quota.UnitCalls, 1, fixed(time.Minute)))
-	if d, decided, err := quick.consumer.take(testkit.Context(t), &first); !decided || !d.Admitted || err != nil {
+	if d, decided, err := quick.taker.consume(testkit.Context(t), &first); !decided || !d.Admitted || err != nil {
+		t.Fatalf("decided %v, %+v, %v", decided, d, err)
+	}
+	second := operation("second", 1, time.Minute, limited("reserved", quota.UnitCalls, 2, fixed(time.Minute)))
+	if d, decided, err := quick.taker.reserve(testkit.Context(t), &second, "{}"); !decided || !d.Admitted || d.States[0].Held != 1 || err != nil {
 		t.Fatalf("decided %v, %+v, %v", decided, d, err)
 	}
 	rules := []quota.Limited{limited("minute", quota.UnitCalls, 9, fixed(time.Minute)), limited("day", quota.UnitTokens, 400, daily("")),
 		limited("hour", quota.UnitTokens, 200, fixed(time.Hour)), limited("month", quota.UnitCalls, 1000, quota.Window{
 			Calendar: &quota.Calendar{Period: quota.PeriodMonth, Zone: "Europe/Berlin"}})}
 	rules[2].Shadow = true
+	rules[1].OnAbandoned = quota.AbandonedCharge
 	count := 0
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 40).Draw(t, "operations")
