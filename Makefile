@@ -69,7 +69,7 @@ lint: $(GOLANGCI_LINT) $(BUF) $(PROTOVALIDATE) ## Check Go code (vet, gofmt, imp
 	$(BUF) format --diff --exit-code proto
 
 .PHONY: verify
-verify: lint verify/generated verify/sql verify/breaking verify/migrations verify/licences ## All checks but the tests: lint, generated code up to date, queries, clients not broken, migrations unchanged, licences
+verify: lint verify/generated verify/sql verify/breaking verify/migrations verify/licences verify/deploy ## All checks but the tests: lint, generated code up to date, queries, clients not broken, migrations unchanged, licences, deploy/
 
 # Compared with the index: `git add` what was generated, and verify is content.
 .PHONY: verify/generated
@@ -115,6 +115,11 @@ verify/licences: ## Check the licences of all that is in the server and toolctl
 	go build -C tools/sbom -o $(CURDIR)/bin/sbom .
 	go build -o bin/ ./cmd/server ./cmd/toolctl
 	for binary in server toolctl; do bin/sbom bin/$$binary > /dev/null; done
+
+.PHONY: verify/deploy
+verify/deploy: ## Check deploy/: objects of Kubernetes, the compose file, the Containerfile
+	go build -C tools/deploycheck -o $(CURDIR)/bin/deploycheck .
+	bin/deploycheck deploy
 
 # Compiles everything twice: for releases, not for each change.
 .PHONY: verify/reproducible

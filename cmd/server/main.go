@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string, log io.Writer) error {
 		}
 		return serve(command.Context(), c, logger)
 	}
-	root.AddCommand(migrateCommand(load), configCommand(load), doctorCommand(load), versionCommand())
+	root.AddCommand(migrateCommand(load), configCommand(load), doctorCommand(load), readyCommand(load), versionCommand())
 	root.SetArgs(args)
 	root.SetOut(log)
 	return root.ExecuteContext(ctx)
