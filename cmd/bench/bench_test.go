@@ -24,7 +24,7 @@ import (
 
 // TestMain is also the bare server's process: resolve starts its own program again.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == "bare" {
+	if len(os.Args) == 2 && (os.Args[1] == "bare" || os.Args[1] == "mcp-server") {
 		main()
 		return
 	}
@@ -192,6 +192,7 @@ func TestFlagsAreBounded(t *testing.T) {
 		{[]string{"freshness", "--addr=x", "--bound=0s", "--every=-1s"}, []string{"how many servers", "--addr", "--bound", "--every"}},
 		{[]string{"quota", "--addr=x", "--users=0", "--rounds=0"}, []string{"--addr", "--users", "--rounds", "--redis-url"}},
 		{[]string{"calls", "--addr=x", "--users=0", "--rounds=0"}, []string{"--addr", "--users", "--rounds", "--redis-url"}},
+		{[]string{"mcp", "--addr=x", "--url=x", "--rounds=0", "--functions=1"}, []string{"--addr", "--url", "--rounds", "--functions"}},
 		{[]string{"quota-memory", "--users=0", "--concurrency=0", "-o=xml"}, []string{"--users", "--concurrency", "--output"}},
 		{[]string{"quota-outage", "--addr=x", "--rate=0", "--duration=0s"}, []string{"--addr", "--rate", "--duration", "--redis-port"}},
 		{[]string{"bare"}, []string{"not by hand"}},

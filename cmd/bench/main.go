@@ -37,7 +37,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, log io.Writer) e
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(loadCommand(), resolveCommand(), watchCommand(), freshnessCommand(), quotaCommand(), quotaMemoryCommand(), quotaOutageCommand(), callsCommand(), discoveryCommand(), bareCommand())
+	root.AddCommand(loadCommand(), resolveCommand(), watchCommand(), freshnessCommand(), quotaCommand(), quotaMemoryCommand(), quotaOutageCommand(), callsCommand(), mcpCommand(), mcpServerCommand(), discoveryCommand(), bareCommand())
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)

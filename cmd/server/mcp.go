@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
 	"github.com/toolgrant/toolgrant/internal/catalog"
@@ -27,9 +26,10 @@ type mcpSide struct {
 	refresher *mcp.Refresher // nil: they are not asked
 }
 
-// newMCPSide makes it. It asks this server over gRPC, as any chat server does, so that it may do no more than one.
-func newMCPSide(c *config.Config, address string, memory *replica.Replica, store *postgres.Store, log *slog.Logger) (*mcpSide, error) {
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
+// newMCPSide makes it. It asks this server over gRPC, as any chat server does, with the credentials of its client, so that
+// it may do no more than one.
+func newMCPSide(c *config.Config, t *trust, memory *replica.Replica, store *postgres.Store, log *slog.Logger) (*mcpSide, error) {
+	conn, err := t.dial()
 	if err != nil {
 		return nil, err
 	}
@@ -44,6 +44,9 @@ func newMCPSide(c *config.Config, address string, memory *replica.Replica, store
 	s.gateway = mcp.NewGateway(mcp.GatewayOptions{
 		Entitlements: toolgrantv1.NewEntitlementServiceClient(conn),
 		Calls:        toolgrantv1.NewCallServiceClient(conn),
+		Discovery:    toolgrantv1.NewDiscoveryServiceClient(conn),
+		Chats:        toolgrantv1.NewChatServiceClient(conn),
+		Approvals:    toolgrantv1.NewApprovalServiceClient(conn), ElicitApprovals: c.McpElicitApprovals,
 		Server: func(_ context.Context, name id.MCPServer) (*catalog.MCPServer, error) {
 			servers := memory.World().MCPServers
 			for i := range servers {
@@ -53,6 +56,7 @@ func newMCPSide(c *config.Config, address string, memory *replica.Replica, store
 			}
 			return nil, errors.New("no such MCP server")
 		},
+		Sessions: c.McpMaxSessions, SessionsPerUser: c.McpMaxUserSessions, SessionTimeout: c.McpSessionTimeout,
 		NativeServer: id.MCPServer(c.McpNativeServer), Pool: s.pool, Logger: log.With("part", "mcp"),
 	})
 	return s, nil

@@ -135,7 +135,7 @@ func TestMetricsTellWhatWasCalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	var documented []string
-	for _, match := range regexp.MustCompile("(?m)^\\| `(toolgrant_[a-z_]+)").FindAllSubmatch(documentation, -1) {
+	for _, match := range regexp.MustCompile("(?m)^\\| `(toolgrant_[a-z0-9_]+)").FindAllSubmatch(documentation, -1) {
 		documented = append(documented, string(match[1]))
 	}
 	slices.Sort(documented)

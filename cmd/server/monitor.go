@@ -63,14 +63,15 @@ func (m *monitor) check(server *grpc.Server) {
 	}
 }
 
-func (m *monitor) handler(metrics, services, mcp http.Handler) http.Handler {
+// handler is all that is served over HTTP. Who is asked nothing may know only whether the server lives.
+func (m *monitor) handler(t *trust, metrics, services, mcp http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", services)
-	mux.Handle("/mcp", mcp)
-	mux.Handle("GET /metrics", metrics)
-	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	mux.Handle("/mcp", t.authenticator.MCP(mcp))
+	mux.Handle("GET /metrics", t.inspect(metrics))
+	mux.Handle("GET /debug/pprof/", t.inspect(http.HandlerFunc(pprof.Index)))
+	mux.Handle("GET /debug/pprof/profile", t.inspect(http.HandlerFunc(pprof.Profile)))
+	mux.Handle("GET /debug/pprof/trace", t.inspect(http.HandlerFunc(pprof.Trace)))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if why := m.down.Load(); why != nil {

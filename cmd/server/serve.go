@@ -26,6 +26,7 @@ import (
 	"github.com/toolgrant/toolgrant/internal/postgres"
 	"github.com/toolgrant/toolgrant/internal/quota"
 	"github.com/toolgrant/toolgrant/internal/replica"
+	"github.com/toolgrant/toolgrant/internal/routing"
 	"github.com/toolgrant/toolgrant/internal/telemetry"
 )
 
@@ -112,9 +113,14 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 			err = errors.Join(err, fmt.Errorf("the last searches could not be written: %w", lost))
 		}
 	}()
-	finding := grpcserver.DiscoveryOptions{Log: searches, Shelf: finder.NewShelf(weights, func() finder.Learned { return follower.Learned() }),
+	finding := grpcserver.DiscoveryOptions{Log: searches, Shadow: routing.NewShadow(log), Shelf: finder.NewShelf(weights, func() finder.Learned { return follower.Learned() }),
 		Settings: finder.Settings{JITThreshold: c.JITThreshold, TopKSystem: c.TopKSystem, TopKUser: c.TopKUser, FastPathThreshold: c.FastPathThreshold}}
 	if _, err := finding.Shelf.Of(ctx, memory.World(), ""); err != nil { // the first index takes longest
+		return err
+	}
+	reporter := learning.NewReporter(store, log)
+	trust, err := newTrust(c, memory, store, log)
+	if err != nil {
 		return err
 	}
 	limits, err := newLimits(c)
@@ -122,9 +128,9 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 		return err
 	}
 	streams := grpcserver.NewDrain()
-	server := grpcserver.New(limits.options(c, grpcserver.Options{Store: store, Replica: memory, Discovery: finding, Gate: gate, Resets: store, History: history, Health: board, Calls: calls(c, others.memory(), outcomes, metrics),
+	server := grpcserver.New(limits.options(c, grpcserver.Options{Authenticate: trust.authenticate(), Store: store, Replica: memory, Discovery: finding, Gate: gate, Resets: store, History: history, Health: board, Calls: calls(c, others.memory(), outcomes, metrics),
 		Logger: log, Drain: streams, Answers: answers, CheckpointInterval: c.CheckpointInterval, ApprovalTTL: c.ApprovalTTL,
-		ServerOptions: append(tracing.ServerOptions(), grpc.ChainUnaryInterceptor(metrics.CountUnary), grpc.ChainStreamInterceptor(metrics.CountStream)),
+		ServerOptions: append(tracing.ServerOptions(), trust.serverOption(), grpc.ChainUnaryInterceptor(metrics.CountUnary), grpc.ChainStreamInterceptor(metrics.CountStream)),
 		Answered:      metrics.Answered}))
 	monitor := &monitor{replica: memory, health: grpchealth.NewServer()}
 	healthv1.RegisterHealthServer(server, monitor.health)
@@ -143,21 +149,25 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	metrics.WatchQuotas(gate.Stats)
 	metrics.WatchHealth(board.Stats)
 	metrics.WatchHistory(history.Stats)
+	metrics.WatchSearches(searches.Stats)
+	metrics.WatchShadow(finding.Shadow.Stats)
+	metrics.WatchReports(reporter.Latest)
 	others.watched(metrics)
 	limits.watched(metrics)
 
-	services, err := grpcserver.Web(server)
+	services, err := grpcserver.Web(server, grpcserver.WebOptions{Authenticated: trust.authenticator != nil, Origins: c.CORSOrigins})
 	if err != nil {
 		return errors.Join(err, limits.close())
 	}
-	mcpSide, err := newMCPSide(c, limits.grpc.Addr().String(), memory, store, log)
+	mcpSide, err := newMCPSide(c, trust, memory, store, log)
 	if err != nil {
 		return errors.Join(err, limits.close())
 	}
 	defer mcpSide.close()
-	web := limits.server(monitor.handler(metrics.Handler(log), services, mcpSide.gateway.Handler()))
-	log.Info(fmt.Sprintf("Toolgrant serves gRPC on %s, and over HTTP, with /mcp, /healthz, /readyz and /metrics, on http://%s", limits.grpc.Addr(), limits.web.Addr()))
-	log.Warn("there is no authentication: whoever can reach these addresses on this machine may do everything")
+	web := limits.server(monitor.handler(trust, metrics.Handler(log), services, mcpSide.gateway.Handler()))
+	scheme, serveWeb := trust.secure(web)
+	log.Info(fmt.Sprintf("Toolgrant serves gRPC on %s, and over HTTP, with /mcp, /healthz, /readyz and /metrics, on %s://%s", limits.grpc.Addr(), scheme, limits.web.Addr()))
+	trust.tell(c)
 
 	group, ended := errgroup.WithContext(ctx)
 	asked := ctx
@@ -165,8 +175,13 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	ctx, rest := context.WithCancel(context.WithoutCancel(ctx))
 	defer rest()
 	group.Go(func() error { return server.Serve(limits.grpc) })
+	group.Go(func() error { return server.Serve(trust.own) })
 	group.Go(func() error {
-		if err := web.Serve(limits.web); !errors.Is(err, http.ErrServerClosed) {
+		trust.run(ctx)
+		return nil
+	})
+	group.Go(func() error {
+		if err := serveWeb(limits.web); !errors.Is(err, http.ErrServerClosed) {
 			return err
 		}
 		return nil
@@ -196,6 +211,10 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	}
 	group.Go(func() error {
 		follower.Run(ctx)
+		return nil
+	})
+	group.Go(func() error {
+		reporter.Run(ctx)
 		return nil
 	})
 	group.Go(func() error {

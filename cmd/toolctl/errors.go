@@ -24,7 +24,7 @@ const (
 const exitStatuses = `Exit statuses:
   0  done
   1  any other failure, such as a wrong flag
-  2  refused: a manifest or a request breaks rules, or does not fit what is stored
+  2  refused: a manifest or a request breaks rules, does not fit what is stored, or its caller may not
   3  something named does not exist
   4  the server, its database or its counters are away: try again
   5  quotas deny it: the message says how long to wait`
@@ -58,7 +58,7 @@ func exitStatus(err error) int {
 		return exitExhausted
 	}
 	switch status.Code(err) {
-	case codes.InvalidArgument, codes.FailedPrecondition, codes.PermissionDenied, codes.AlreadyExists, codes.Aborted,
+	case codes.InvalidArgument, codes.FailedPrecondition, codes.PermissionDenied, codes.Unauthenticated, codes.AlreadyExists, codes.Aborted,
 		codes.ResourceExhausted:
 		return exitRefused
 	case codes.NotFound:

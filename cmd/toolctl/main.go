@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/protobuf/proto"
 )
@@ -41,6 +40,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, notices io.Write
 type cli struct {
 	address string
 	output  format
+	trust   trust
 }
 
 // maxMessageBytes is the largest manifest that is sent or exported.
@@ -62,20 +62,35 @@ func newRoot() *cobra.Command {
 	}
 	root.PersistentFlags().StringVar(&c.address, "addr", address, "the server's gRPC address (TOOLGRANT_ADDR)")
 	root.PersistentFlags().VarP(&c.output, "output", "o", "table, json or yaml")
+	c.trust.flags(root)
 	complete(root, "output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	complete(root, "addr", cobra.NoFileCompletions)
 	root.AddCommand(c.applyCommand(), c.exportCommand(), c.getCommand(), c.resolveCommand(), c.watchCommand(), c.explainCommand(), c.chatCommand(),
-		c.quotaCommand(), c.callCommand(), c.approvalsCommand(), c.healthCommand(), c.auditCommand(), c.searchCommand(), c.enableCommand(), c.mcpCommand(), c.userCommand())
+		c.quotaCommand(), c.callCommand(), c.approvalsCommand(), c.healthCommand(), c.auditCommand(), c.keysCommand(), c.searchCommand(), c.enableCommand(), c.discoveryCommand(), c.mcpCommand(), c.userCommand())
 	return root
 }
 
 // connect returns a connection; calls on it fail while the server is away.
 func (c *cli) connect() (*grpc.ClientConn, error) {
-	return grpc.NewClient(c.address, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithUnaryInterceptor(named()),
+	transport, err := c.trust.transport()
+	if err != nil {
+		return nil, err
+	}
+	bearer, err := c.trust.bearer()
+	if err != nil {
+		return nil, err
+	}
+	var options []grpc.DialOption
+	if bearer != nil {
+		options = append(options, grpc.WithPerRPCCredentials(bearer))
+	}
+	if !c.trust.proves() {
+		options = append(options, grpc.WithUnaryInterceptor(named()))
+	}
+	return grpc.NewClient(c.address, append(options, grpc.WithTransportCredentials(transport),
 		// Who watches notices when the network is gone without a word.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes)))
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes)))...)
 }
 
 // call connects, calls and prints: the message as it is, or for people.

@@ -205,6 +205,12 @@ func functionToProto(f *catalog.Function) (*toolgrantv1.McpFunction, error) {
 			return nil, err
 		}
 	}
+	if f.OutputSchema != nil {
+		message.OutputSchema = &structpb.Struct{}
+		if err := message.OutputSchema.UnmarshalJSON(f.OutputSchema); err != nil {
+			return nil, err
+		}
+	}
 	if a := f.Annotations; a != nil {
 		message.Annotations = &toolgrantv1.McpAnnotations{ReadOnlyHint: a.ReadOnly, DestructiveHint: a.Destructive,
 			IdempotentHint: a.Idempotent, OpenWorldHint: a.OpenWorld}

@@ -86,7 +86,7 @@ func functionDifference(pinned, observed *toolgrantv1.McpFunction) []string {
 	}
 	before, after := shown(pinned), shown(observed)
 	var lines []string
-	for _, key := range []string{"title", "description", "input_schema", "annotations", "error"} {
+	for _, key := range []string{"title", "description", "input_schema", "output_schema", "annotations", "error"} {
 		if show(before[key]) != show(after[key]) {
 			lines = append(lines, difference(key, before[key], after[key])...)
 		}

@@ -175,7 +175,11 @@ func TestWhatAServerChangesIsInQuarantineUntilItIsApproved(t *testing.T) {
 	o.run(t, "", "mcp", "approve", "maps", "--all")
 	same(t, given(), "maps__place maps__route maps__p1ace")
 	o.expect(t, "nothing: the servers that were asked are as they were approved", "", "mcp", "quarantine", "maps")
-	if log := o.run(t, "", "audit", "-o", "json"); strings.Count(log, `"AUDIT_ACTION_UPDATE"`) < 2 || !strings.Contains(log, "read") {
-		t.Errorf("the audit log has\n%s", log)
+	// All of that is in the audit log in its own right.
+	if log := o.run(t, "", "audit", "--action", "approve", "-o", "json"); strings.Count(log, `"AUDIT_ACTION_APPROVE"`) != 2 || !strings.Contains(log, `"reason":"read"`) && !strings.Contains(log, `"reason": "read"`) {
+		t.Errorf("of approvals the audit log has\n%s", log)
+	}
+	if log := o.run(t, "", "audit", "--action", "observe", "-o", "json"); !strings.Contains(log, "evil.example") || !strings.Contains(log, "server:internal") {
+		t.Errorf("of what was found the audit log has\n%s", log)
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 func (c *cli) mcpServe() *cobra.Command {
 	var who mcp.Conversation
-	var allowStdio bool
+	var allowStdio, elicit bool
 	var native string
 	command := &cobra.Command{
 		Use: "serve --user USER --chat CHAT", Short: "Be an MCP server on standard input and output, for one conversation",
@@ -43,6 +43,8 @@ func (c *cli) mcpServe() *cobra.Command {
 			}()
 			servers := toolgrantv1.NewCatalogServiceClient(conn)
 			gateway := mcp.NewGateway(mcp.GatewayOptions{Entitlements: toolgrantv1.NewEntitlementServiceClient(conn), Calls: toolgrantv1.NewCallServiceClient(conn),
+				Discovery: toolgrantv1.NewDiscoveryServiceClient(conn), Chats: toolgrantv1.NewChatServiceClient(conn),
+				Approvals: toolgrantv1.NewApprovalServiceClient(conn), ElicitApprovals: elicit,
 				Server: func(ctx context.Context, name id.MCPServer) (*catalog.MCPServer, error) {
 					stored, err := servers.GetMcpServer(ctx, &toolgrantv1.GetMcpServerRequest{McpServerId: string(name)})
 					if err != nil {
@@ -63,6 +65,7 @@ func (c *cli) mcpServe() *cobra.Command {
 	flags.StringVar(&who.ModelCapabilities, "model-capabilities", "", "what the model can do, separated by commas")
 	flags.StringVar(&native, "native-server", "", "the id of the MCP server that runs native tools (default: they are not served)")
 	flags.BoolVar(&allowStdio, "allow-stdio", false, "start MCP servers that are child processes, as the catalogue says")
+	flags.BoolVar(&elicit, "elicit-approvals", true, "ask the user for approvals through the client, if it can ask")
 	for _, flag := range []string{"user", "chat", "device", "provider", "model-capabilities", "native-server"} {
 		complete(command, flag, cobra.NoFileCompletions)
 	}

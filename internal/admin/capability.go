@@ -123,5 +123,22 @@ func (w *world) checkFunctions(path string, t catalog.ToolType) {
 			first[f.Name] = i
 		}
 		w.checkSchema(field+".input_schema", f.InputSchema)
+		w.checkSchema(field+".output_schema", f.OutputSchema)
+	}
+}
+
+// checkToolMCP checks what a tool has of its MCP server.
+func (w *world) checkToolMCP(path string, t catalog.Tool, toolType catalog.ToolType) {
+	if toolType.Source != catalog.SourceExternalMCP {
+		if len(t.MCP.Functions)+len(t.MCP.HeadersFromEnv) > 0 {
+			w.fault(path+".mcp", "only a tool of an external MCP server has it")
+		}
+		return
+	}
+	for i, name := range t.MCP.Functions {
+		observed := slices.ContainsFunc(toolType.Observations, func(o catalog.Observation) bool { return o.Name == name && o.Function != nil })
+		if toolType.Pinned(name) == nil && !observed {
+			w.fault(fmt.Sprintf("%s.mcp.functions[%d]", path, i), "tool type %q has no function %q", t.Type, name)
+		}
 	}
 }

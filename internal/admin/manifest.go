@@ -29,6 +29,8 @@ type Edit struct {
 	Delete []Ref
 	// Etags of objects as they were read: if one has changed since, it is not changed.
 	Etags map[Ref]string
+	// Approval says that the edit pins what MCP servers changed, which an operator has looked at.
+	Approval bool
 }
 
 // Ref names an object among all of the world.
@@ -73,6 +75,8 @@ type Change struct {
 	Before any           // the object before an update
 	// Object is the object after the change, before it for a DELETE: a catalog.Tool and the like.
 	Object any
+	// Approval is the edit's.
+	Approval bool
 }
 
 // FieldChange is one field that changes, as JSON.

@@ -184,6 +184,9 @@ func (w *world) checkTool(path string, t catalog.Tool) {
 	} else if schema, err := compileSchema(toolType.ConfigSchema); err == nil && schema != nil {
 		w.checkConfig(path+".config", schema, t.Config)
 	}
+	if ok {
+		w.checkToolMCP(path, t, toolType)
+	}
 	if t.Owner != "" {
 		if _, ok := w.users[t.Owner]; !ok {
 			w.fault(path+".owner_user_id", "no such user %q", t.Owner)

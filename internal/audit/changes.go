@@ -20,6 +20,9 @@ func OfChanges(changes []admin.Change, by caller.Caller) []Entry {
 			before, after = c.Object, nil
 		}
 		e := Entry{Caller: by, Action: Action(c.Action), Kind: c.Section.Kind(), ObjectID: c.ID, User: ownerOf(c.Object)}
+		if c.Approval {
+			e.Action = ActionApprove
+		}
 		if e.User == "" {
 			e.User = ownerOf(before)
 		}

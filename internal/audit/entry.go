@@ -25,7 +25,11 @@ const (
 	ActionRevoke Action = "REVOKE"
 	ActionRefuse Action = "REFUSE"
 	ActionReset  Action = "RESET"
+	ActionRotate Action = "ROTATE"
 	ActionErase  Action = "ERASE"
+	// ActionApprove pins what an MCP server changed of its functions, ActionObserve finds that it did.
+	ActionApprove Action = "APPROVE"
+	ActionObserve Action = "OBSERVE"
 )
 
 // Entry is one entry of the log. What needs no sequence number and no time is not written yet.

@@ -141,9 +141,11 @@ type FunctionSource struct {
 // Binding is how to make a call: in code, or on an MCP server.
 type Binding struct {
 	Native    bool
-	ToolClass string          // native
-	Server    id.MCPServer    // MCP; empty: the built-in one
-	Function  string          // MCP: its name there
-	Endpoint  string          // MCP
-	Config    json.RawMessage // the tool's; nil: {}
+	ToolClass string       // native
+	Server    id.MCPServer // MCP; empty: the built-in one
+	Function  string       // MCP: its name there
+	Endpoint  string       // MCP
+	// HeadersFromEnv are the server's, of MCP, with what the tool adds.
+	HeadersFromEnv map[string]string
+	Config         json.RawMessage // the tool's; nil: {}
 }

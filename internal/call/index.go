@@ -74,7 +74,7 @@ func Compile(tools *catalog.Snapshot, servers []catalog.MCPServer) *Index {
 	for n := range x.compiled {
 		t, c := tools.Tool(uint(n)), &x.compiled[n]
 		c.functions = functionsOf(t, tools.Type(uint(n)), schemas)
-		_, held := tools.Type(uint(n)).Usable()
+		_, held := t.Usable(tools.Type(uint(n)))
 		for i := range held {
 			q := quarantined{uint(n), tools.Type(uint(n)).Difference(&held[i])}
 			x.quarantined[nameKey{t.Owner, held[i].Name}], x.quarantined[nameKey{t.Owner, UniqueName(t.Name, held[i].Name)}] = q, q
@@ -110,7 +110,7 @@ func functionsOf(t *catalog.Tool, toolType *catalog.ToolType, schemas schemas) [
 	if toolType.Source != catalog.SourceExternalMCP {
 		return []function{{name: t.Name, unique: t.Name, risk: t.Risk, schema: schemas.of(&toolType.InputSchema)}}
 	}
-	usable, _ := toolType.Usable()
+	usable, _ := t.Usable(toolType)
 	functions := make([]function, len(usable))
 	for i := range usable {
 		f := &usable[i]
@@ -161,7 +161,7 @@ func (c *candidate) binding(x *Index) Binding {
 	}
 	b.Server = toolType.MCPServer
 	if server := x.servers[b.Server]; server != nil {
-		b.Endpoint = server.Endpoint
+		b.Endpoint, b.HeadersFromEnv = server.Endpoint, server.HeadersFor(&t.MCP)
 	}
 	return b
 }

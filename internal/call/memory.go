@@ -12,6 +12,7 @@ import (
 
 	"github.com/toolgrant/toolgrant/internal/fault"
 	"github.com/toolgrant/toolgrant/internal/id"
+	"github.com/toolgrant/toolgrant/internal/routing"
 )
 
 const (
@@ -44,22 +45,30 @@ type Record struct {
 	Tokens   int64 // estimated
 	Held     Held
 	Lease    time.Duration
+	// Turn is the chat's, and Mode the user's, when the call was allowed.
+	Turn int32
+	Mode routing.Mode
 }
 
 // Keep is how long it is remembered that the call was allowed.
 func (r *Record) Keep() time.Duration { return r.Lease + Late }
 
-const recordWords = 8
+// recordWords is how many lines a record has, and fewRecordWords how many it had before it told turn and mode.
+const recordWords, fewRecordWords = 10, 8
 
 // Encode writes a record down but for its call. No part has a line break in it.
 func (r *Record) Encode() string {
 	return strings.Join([]string{r.Content, string(r.User), string(r.Chat), string(r.Tool), r.Function,
-		strconv.FormatInt(r.Tokens, 10), string(r.Held), r.Lease.String()}, "\n")
+		strconv.FormatInt(r.Tokens, 10), string(r.Held), r.Lease.String(),
+		strconv.FormatInt(int64(r.Turn), 10), string(r.Mode)}, "\n")
 }
 
 // DecodeRecord reads what Encode wrote.
 func DecodeRecord(call id.Call, text string) (*Record, error) {
 	words := strings.Split(text, "\n")
+	if len(words) == fewRecordWords {
+		words = append(words, "0", "")
+	}
 	if len(words) != recordWords {
 		return nil, fmt.Errorf("call %s: its record has %d lines", call, len(words))
 	}
@@ -71,8 +80,12 @@ func DecodeRecord(call id.Call, text string) (*Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("call %s: its record: %w", call, err)
 	}
+	turn, err := strconv.ParseInt(words[8], 10, 32)
+	if err != nil {
+		return nil, fmt.Errorf("call %s: its record: %w", call, err)
+	}
 	return &Record{Call: call, Content: words[0], User: id.User(words[1]), Chat: id.Chat(words[2]), Tool: id.Tool(words[3]), Function: words[4],
-		Tokens: tokens, Held: Held(words[6]), Lease: lease}, nil
+		Tokens: tokens, Held: Held(words[6]), Lease: lease, Turn: int32(turn), Mode: routing.Mode(words[9])}, nil
 }
 
 // Shared is where the nodes' memories have in common what other nodes may be asked for.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/toolgrant/toolgrant/internal/health"
 	"github.com/toolgrant/toolgrant/internal/id"
+	"github.com/toolgrant/toolgrant/internal/routing"
 )
 
 const (
@@ -28,6 +29,8 @@ type Outcome struct {
 	Latency  time.Duration
 	Tokens   int64
 	Time     time.Time // when it was reported
+	Turn     int32
+	Mode     routing.Mode // empty: not known
 }
 
 // OutcomeStore keeps outcomes.

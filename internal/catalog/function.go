@@ -21,7 +21,9 @@ type Function struct {
 	Title       string          `json:"title,omitempty"`
 	Description string          `json:"description,omitempty"`
 	InputSchema json.RawMessage `json:"input_schema,omitempty"` // nil: any object
-	Annotations *Annotations    `json:"annotations,omitempty"`  // nil: the server says nothing
+	// OutputSchema is of the structured content that it returns; nil: unknown.
+	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
+	Annotations  *Annotations    `json:"annotations,omitempty"` // nil: the server says nothing
 	// Declared is the operator's judgement, which wins over the annotations; empty: none.
 	Declared Risk `json:"risk,omitempty"`
 }
@@ -43,22 +45,23 @@ func (f *Function) Risk() Risk {
 }
 
 // Digest names what the server says of the function: SHA-256, in hexadecimal digits, of its name, title, description,
-// annotations and the schema of its arguments, whose keys may come in any order. What the operator says of it does not
+// annotations and the schemas of its arguments and of what it returns, whose keys may come in any order. What the operator says of it does not
 // count.
 func (f *Function) Digest() string {
 	said := *f
-	said.Declared, said.InputSchema = "", nil
-	var schema any
-	if len(f.InputSchema) > 0 {
+	said.Declared, said.InputSchema, said.OutputSchema = "", nil, nil
+	read := func(raw json.RawMessage) (schema any) {
 		// Numbers are IEEE doubles, as the API carries them. What is no JSON cannot be stored.
-		if json.Unmarshal(f.InputSchema, &schema) != nil {
-			schema = string(f.InputSchema)
+		if len(raw) > 0 && json.Unmarshal(raw, &schema) != nil {
+			return string(raw)
 		}
+		return schema
 	}
 	text, err := json.Marshal(struct { // keys of maps are written in order
 		Function Function `json:"function"`
 		Schema   any      `json:"schema"`
-	}{said, schema})
+		Output   any      `json:"output,omitempty"`
+	}{said, read(f.InputSchema), read(f.OutputSchema)})
 	if err != nil {
 		panic("a function cannot be written as JSON: " + err.Error()) // it has nothing that JSON lacks
 	}

@@ -76,7 +76,7 @@ func Compile(types []ToolType, tools []Tool) (*Snapshot, error) {
 		s.core.SetTo(n, tool.Core)
 		s.retired.SetTo(n, tool.Status == StatusRetired)
 		s.typeDisabled.SetTo(n, toolType.Disabled)
-		if usable, quarantined := toolType.Usable(); len(usable) == 0 && len(quarantined) > 0 {
+		if usable, quarantined := tool.Usable(toolType); len(usable) == 0 && len(quarantined) > 0 {
 			s.quarantined.Set(n)
 		}
 		if tool.Owner != "" {

@@ -87,6 +87,7 @@ type Tool struct {
 	Related              []id.Tool                `json:"related_tool_ids"`
 	Capability           Capability               `json:"capability"`
 	Health               HealthPolicy             `json:"health"`
+	MCP                  ToolMCP                  `json:"mcp"`
 	Quotas               []quota.Rule             `json:"quotas"` // besides the type's
 }
 

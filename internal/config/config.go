@@ -8,11 +8,9 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -36,6 +34,15 @@ type Config struct {
 	LogFormat string `name:"log_format" default:"auto" usage:"how the log is written: text, json, or auto: text on a terminal, json elsewhere"`
 	LogLevel  Level  `name:"log_level" default:"info" usage:"what is logged: debug, info, warn or error, and what is worse"`
 
+	APIKeys                 bool          `name:"api_keys" default:"false" usage:"callers may prove who they are by API keys"`
+	AdminKeyFile            string        `name:"admin_key_file" usage:"a file with an API key of the role admin besides, for the first administrator; it is made if it is missing"`
+	JWTIssuers              Issuers       `name:"jwt_issuers" usage:"issuers of tokens by which callers may prove who they are; YAML"`
+	MTLSSubjects            Subjects      `name:"mtls_subjects" usage:"whom certificates of clients prove; YAML"`
+	TLSCertFile             string        `name:"tls_cert_file" usage:"a PEM file with the server's certificate, and those between it and its authority"`
+	TLSKeyFile              string        `name:"tls_key_file" usage:"a PEM file with the key of tls_cert_file"`
+	TLSClientCAFile         string        `name:"tls_client_ca_file" usage:"a PEM file with the authorities of clients' certificates, for mtls_subjects"`
+	AllowPlaintext          bool          `name:"allow_plaintext" default:"false" usage:"serve others than this machine without TLS: something in front must encrypt"`
+	CORSOrigins             Origins       `name:"cors_origins" usage:"web pages of which origins may call, such as https://app.example.com; separated by commas"`
 	DrainDelay              time.Duration `name:"drain_delay" default:"0s" usage:"how long a server that is to end goes on, saying that it is not ready, until balancers have noticed"`
 	RequireDeadlines        bool          `name:"require_deadlines" default:"false" usage:"refuse unary calls by gRPC that have no deadline"`
 	MaxCalls                int           `name:"max_calls" default:"10000" usage:"how many unary calls may be under way; 0: any number"`
@@ -68,6 +75,10 @@ type Config struct {
 	McpNativeServer       string        `name:"mcp_native_server" usage:"the id of the MCP server that runs native and built-in tools for MCP clients; empty: they are not served over MCP"`
 	ChatRetention         time.Duration `name:"chat_retention" default:"0s" usage:"how long chats that ended are kept, with their logs; 0: for good"`
 	QuotaHistoryRetention time.Duration `name:"quota_history_retention" default:"0s" usage:"how long it is kept what was used of quotas by day; 0: for good"`
+	McpMaxSessions        int           `name:"mcp_max_sessions" default:"4096" usage:"how many sessions and streams of changes MCP clients may have open"`
+	McpMaxUserSessions    int           `name:"mcp_max_user_sessions" default:"64" usage:"how many of them those of one user may have open"`
+	McpSessionTimeout     time.Duration `name:"mcp_session_timeout" default:"1h" usage:"how long a session is kept whose MCP client sends nothing"`
+	McpElicitApprovals    bool          `name:"mcp_elicit_approvals" default:"true" usage:"ask users for approvals through those MCP clients that can ask them; otherwise only those who use ApprovalService decide"`
 	CallOutcomesRetention time.Duration `name:"call_outcomes_retention" default:"2160h" usage:"how long it is kept how calls went"`
 
 	JITThreshold      int     `name:"jit_threshold" default:"15" usage:"so many tools are told to a model without a choice: searches return them all, queries narrow nothing"`
@@ -84,8 +95,14 @@ type Config struct {
 // Validate names every value that breaks a rule, and where it comes from.
 func (c *Config) Validate() error {
 	return errors.Join(
-		c.rule("grpc_addr", loopback(c.GRPCAddr)),
-		c.rule("http_addr", loopback(c.HTTPAddr)),
+		c.rule("grpc_addr", c.served(c.GRPCAddr)),
+		c.rule("http_addr", c.served(c.HTTPAddr)),
+		c.rule("admin_key_file", c.needs(c.AdminKeyFile != "", c.APIKeys, "api_keys")),
+		c.rule("tls_cert_file", c.needs(c.TLSCertFile != "", c.TLSKeyFile != "", "tls_key_file")),
+		c.rule("tls_key_file", c.needs(c.TLSKeyFile != "", c.TLSCertFile != "", "tls_cert_file")),
+		c.rule("tls_client_ca_file", c.needs(c.TLSClientCAFile != "", c.TLSCertFile != "", "tls_cert_file")),
+		c.rule("mtls_subjects", c.needs(len(c.MTLSSubjects) > 0, c.TLSClientCAFile != "", "tls_client_ca_file")),
+		c.rule("cors_origins", c.needs(len(c.CORSOrigins) > 0, c.Authenticates(), "authentication (api_keys, jwt_issuers or mtls_subjects)")),
 		c.rule("redis_url", redis(c.RedisURL)),
 		c.rule("data_dir", notEmpty(c.DataDir)),
 		c.rule("call_timeout", positive(c.CallTimeout)),
@@ -111,6 +128,9 @@ func (c *Config) Validate() error {
 		c.rule("mcp_refresh_interval", zeroOr(time.Second, c.McpRefreshInterval)),
 		c.rule("chat_retention", zeroOr(time.Minute, c.ChatRetention)),
 		c.rule("quota_history_retention", zeroOr(24*time.Hour, c.QuotaHistoryRetention)),
+		c.rule("mcp_max_sessions", number(1, 1_000_000, c.McpMaxSessions)),
+		c.rule("mcp_max_user_sessions", number(1, 1_000_000, c.McpMaxUserSessions)),
+		c.rule("mcp_session_timeout", between(time.Second, 24*time.Hour, c.McpSessionTimeout)),
 		c.rule("call_outcomes_retention", atLeast(time.Hour, c.CallOutcomesRetention)),
 		c.rule("jit_threshold", number(0, 10_000, c.JITThreshold)),
 		c.rule("top_k_system", number(0, 100, c.TopKSystem)),
@@ -132,21 +152,6 @@ func (c *Config) rule(name string, broken error) error {
 		source = name
 	}
 	return fmt.Errorf("%s: %w", source, broken)
-}
-
-// loopback: without authentication, only this machine may ask.
-func loopback(address string) error {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return fmt.Errorf("must be host:port, not %q", address)
-	}
-	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return fmt.Errorf("the port must be a number from 0 to 65535, not %q", port)
-	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("%q is not a loopback address, and there is no authentication yet", address)
-	}
-	return nil
 }
 
 func oneOf(value string, values ...string) error {

@@ -76,7 +76,7 @@ func TestEveryFaultIsNamedWithItsSource(t *testing.T) {
 		file + ":4: http: no such setting",
 		file + ":2: http_addr: must have one value",
 		`TOOLGRANT_SHUTDOWN_TIMEOUT: must be a duration, such as 10s, not "soon"`,
-		`--grpc-addr: "0.0.0.0:7700" is not a loopback address, and there is no authentication yet`,
+		`--grpc-addr: "0.0.0.0:7700" is not a loopback address, and there is no authentication: set api_keys, jwt_issuers or mtls_subjects`,
 		file + ":3: data_dir: must not be empty",
 	}, "\n")
 	if err == nil || err.Error() != want {

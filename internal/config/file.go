@@ -12,7 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// readFile reads a YAML file of one document, a map of known settings. It names every fault.
+// readFile reads a YAML file of one document, a map of known settings. It names every fault. The values of those settings
+// that are known as true may be lists and maps, which are returned as YAML.
 func readFile(path string, known map[string]bool) (map[string]text, []error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -30,9 +31,16 @@ func readFile(path string, known map[string]bool) (map[string]text, []error) {
 	for _, name := range slices.Sorted(maps.Keys(content)) {
 		node := content[name]
 		source := fmt.Sprintf("%s:%d: %s", path, node.Line, name)
+		structured, exists := known[name]
 		switch {
-		case !known[name]:
+		case !exists:
 			faults = append(faults, fmt.Errorf("%s: no such setting", source))
+		case structured:
+			data, err := yaml.Marshal(&node)
+			if err != nil {
+				faults = append(faults, fmt.Errorf("%s: %w", source, err))
+			}
+			values[name] = text{source, string(data)}
 		case node.Kind != yaml.ScalarNode || node.Tag == "!!null":
 			faults = append(faults, fmt.Errorf("%s: must have one value", source))
 		default:

@@ -101,9 +101,10 @@ func variable(name string) string { return "TOOLGRANT_" + strings.ToUpper(name) 
 func (c *Config) load(settings []setting, path string) error {
 	file, faults := map[string]text{}, []error(nil)
 	if path != "" {
-		known := map[string]bool{}
+		known := map[string]bool{} // and whether it may be more than one value
 		for _, s := range settings {
-			known[s.name] = true
+			_, structured := s.flag.Value.(*given).Value.(interface{ structured() })
+			known[s.name] = structured
 		}
 		file, faults = readFile(path, known)
 	}
@@ -114,7 +115,11 @@ func (c *Config) load(settings []setting, path string) error {
 		}
 		c.sources[s.name] = chosen.source
 		if err := s.flag.Value.(*given).Value.Set(chosen.value); err != nil {
-			faults = append(faults, fmt.Errorf("%s: must be %s, not %q", chosen.source, kinds[s.flag.Value.Type()], chosen.value))
+			what, told := kinds[s.flag.Value.Type()]
+			if told {
+				err = fmt.Errorf("must be %s, not %q", what, chosen.value)
+			}
+			faults = append(faults, fmt.Errorf("%s: %w", chosen.source, err))
 		}
 	}
 	return errors.Join(append(faults, c.Validate())...)

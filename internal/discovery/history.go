@@ -51,8 +51,9 @@ type toolWord struct {
 }
 
 type pastRequest struct {
-	length float64 // of its vector
-	tools  []toolShare
+	length      float64 // of its vector
+	tools       []toolShare
+	contributor uint32 // a number of his; 0: the operator's
 }
 
 type toolShare struct {
@@ -133,7 +134,12 @@ func (h *History) number(kept []Request) {
 	h.tools = slices.Clip(slices.Compact(h.tools))
 	h.past = make([]pastRequest, len(kept))
 	h.byWord = make([][]uint32, len(h.words))
+	contributors := map[string]uint32{"": 0}
 	for i, r := range kept {
+		if _, ok := contributors[r.Contributor]; !ok {
+			contributors[r.Contributor] = uint32(len(contributors))
+		}
+		h.past[i].contributor = contributors[r.Contributor]
 		h.past[i].tools = make([]toolShare, len(r.Tools))
 		for j, tool := range r.Tools {
 			number, _ := slices.BinarySearch(h.tools, tool)

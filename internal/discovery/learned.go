@@ -102,8 +102,8 @@ type neighbour struct {
 	likeness float64
 }
 
-// vote lets the nearest past requests vote for their tools, and returns the likeness of the nearest. Those
-// whose tools cannot be found have no vote.
+// vote lets the nearest past requests vote for their tools, and returns the likeness that opens the gate: that of the
+// nearest, as far as contributors agree. Those whose tools cannot be found have no vote.
 func (r *Ranker) vote(l *level, c *Candidates, s *scratch) float64 {
 	w := &r.weights.Learned
 	neighbours := make([]neighbour, 0, w.Neighbours+1)
@@ -120,9 +120,11 @@ func (r *Ranker) vote(l *level, c *Candidates, s *scratch) float64 {
 			}
 			return 1
 		})
-		neighbours = slices.Insert(neighbours, at, neighbour{uint32(i), likeness})
+		neighbours = l.fewOfEach(slices.Insert(neighbours, at, neighbour{uint32(i), likeness}), uint32(i))
 		neighbours = neighbours[:min(len(neighbours), w.Neighbours)]
 	}
+	l.countAlike(neighbours, w, s.voters)
+	opens := l.agree(neighbours, w)
 	for _, n := range neighbours {
 		for _, t := range l.past[n.request].tools {
 			slot := l.slots[t.tool]
@@ -130,16 +132,10 @@ func (r *Ranker) vote(l *level, c *Candidates, s *scratch) float64 {
 				continue
 			}
 			s.nearest[slot] += t.weight * math.Pow(n.likeness, w.Sharpness)
-			if n.likeness >= w.GateTo {
-				s.voters[slot]++
-			}
 			s.best[slot] = max(s.best[slot], n.likeness)
 		}
 	}
-	if len(neighbours) == 0 {
-		return 0
-	}
-	return neighbours[0].likeness
+	return opens
 }
 
 func part(x, of float64) float64 {

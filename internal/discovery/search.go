@@ -54,7 +54,7 @@ type MatchFeatures struct {
 	History      float64 // what past requests say, as a share of the best tool's
 	HistoryShare float64 // how much of the score past requests make: the gate times the back-off
 	Nearest      float64 // the likeness (cosine) of the tool's nearest past request
-	Similar      int     // past requests of the tool that are much like this one
+	Similar      int     // past requests of the tool that are much like this one, in the level that has most of them
 }
 
 // strengthHalf is how many words, as rare as can be, make [MatchFeatures.Strength] a half.

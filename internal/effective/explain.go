@@ -74,7 +74,7 @@ func (a *Answer) Explain(tool uint) []Step {
 			"It is another user's.", "It is shared, or the user's own."),
 		a.explainCapabilities(tool),
 	}
-	if usable, quarantined := c.Type(tool).Usable(); len(quarantined) > 0 {
+	if usable, quarantined := t.Usable(c.Type(tool)); len(quarantined) > 0 {
 		rows := make([]Row, len(quarantined))
 		for i := range quarantined {
 			rows[i] = Row{"function", quarantined[i].Name, strings.ToLower(string(c.Type(tool).Difference(&quarantined[i])))}

@@ -11,6 +11,7 @@ import (
 	"github.com/toolgrant/toolgrant/internal/catalog"
 	"github.com/toolgrant/toolgrant/internal/enable"
 	"github.com/toolgrant/toolgrant/internal/id"
+	"github.com/toolgrant/toolgrant/internal/routing"
 )
 
 // World is the compiled rules of all users. It never changes.
@@ -20,6 +21,8 @@ type World struct {
 	Enable       *enable.Snapshot
 	// MCPServers are those that tool types name.
 	MCPServers []catalog.MCPServer
+	// Routing tells by which strategy requests in words are answered.
+	Routing routing.Table
 
 	quoted []words // the tools' titles, by number
 }
@@ -33,6 +36,7 @@ type Definitions struct {
 	Avatars        []enable.Avatar
 	DefaultAvatars []enable.DefaultAvatar
 	MCPServers     []catalog.MCPServer
+	Routing        []routing.Set
 }
 
 // Compile compiles definitions. It fails only on what storage prevents: see catalog.Compile.
@@ -46,8 +50,17 @@ func Compile(d Definitions) (*World, error) {
 		Availability: availability.Compile(tools, d.DeviceTypes, d.Groups),
 		Enable:       enable.Compile(tools, d.Avatars, d.DefaultAvatars),
 		MCPServers:   d.MCPServers,
+		Routing:      routing.Compile(d.Routing, priorities(d.Groups)),
 		quoted:       quote(tools),
 	}, nil
+}
+
+func priorities(groups []availability.Group) map[id.Group]int32 {
+	all := make(map[id.Group]int32, len(groups))
+	for i := range groups {
+		all[groups[i].ID] = groups[i].Priority
+	}
+	return all
 }
 
 // Question is a conversation at an instant. The surface must be the web or a device of the user.

@@ -59,6 +59,8 @@ const (
 	ReasonUnauthenticated     Reason = "UNAUTHENTICATED"
 	ReasonRoleNotAllowed      Reason = "ROLE_NOT_ALLOWED"
 	ReasonAnotherUser         Reason = "ANOTHER_USER"
+	ReasonAPIKeyEnded         Reason = "API_KEY_ENDED"
+	ReasonIssuerUnavailable   Reason = "ISSUER_UNAVAILABLE"
 )
 
 // Violation is one field at fault and the rule that it breaks.

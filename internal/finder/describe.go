@@ -34,6 +34,9 @@ func describe(t *catalog.Tool, toolType *catalog.ToolType, servers map[id.MCPSer
 	}
 	for i := range toolType.Functions {
 		f := &toolType.Functions[i]
+		if !t.MCP.Has(f.Name) {
+			continue
+		}
 		d.Parameters = append(d.Parameters, discovery.Parameter{Name: f.Name, Description: f.Title + "\n" + f.Description})
 		d.Parameters = parameters(d.Parameters, f.InputSchema)
 	}
@@ -75,7 +78,7 @@ func alike(a, b *catalog.Tool, aType, bType *catalog.ToolType) bool {
 	return a.Name == b.Name && a.Title == b.Title && a.Description == b.Description && a.Category == b.Category && a.Owner == b.Owner &&
 		slices.Equal(a.Keywords, b.Keywords) && slices.Equal(a.Aliases, b.Aliases) && slices.Equal(a.Examples, b.Examples) &&
 		slices.Equal(a.Capability.Domains, b.Capability.Domains) && slices.Equal(a.Capability.DeterministicFor, b.Capability.DeterministicFor) &&
-		maps.Equal(a.Localized, b.Localized) && (aType == bType || sameType(aType, bType))
+		maps.Equal(a.Localized, b.Localized) && slices.Equal(a.MCP.Functions, b.MCP.Functions) && (aType == bType || sameType(aType, bType))
 }
 
 func sameType(a, b *catalog.ToolType) bool {

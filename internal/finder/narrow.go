@@ -1,11 +1,13 @@
 package finder
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
 	"github.com/toolgrant/toolgrant/internal/catalog"
 	"github.com/toolgrant/toolgrant/internal/effective"
+	"github.com/toolgrant/toolgrant/internal/id"
 )
 
 // Narrowed is an effective set, narrowed for a query. Both sets are ordered as answers are: core tools first, then by
@@ -13,6 +15,7 @@ import (
 type Narrowed struct {
 	Tools    *catalog.Set // what the model is told of in full
 	Deferred *catalog.Set // the rest, which it may call all the same
+	Best     []id.Tool    // what fits the query, best first
 }
 
 // Narrow keeps of a large effective set the core tools, those that the chat itself turned on, and the best for a query.
@@ -24,10 +27,15 @@ func (v *View) Narrow(f *Facts, s *Settings, query string) *Narrowed {
 	}
 	kept := v.world.Catalog.Core().Union(a.Enable.ByChat)
 	kept.InPlaceIntersection(a.Effective)
-	for _, m := range v.best(f, s, query) {
+	best := v.best(f, s, query)
+	// Shared and private tools are chosen apart, but their scores can be compared.
+	slices.SortStableFunc(best, func(a, b Match) int { return -cmp.Compare(a.Score, b.Score) })
+	fitting := make([]id.Tool, len(best))
+	for i, m := range best {
 		kept.Set(m.Number)
+		fitting[i] = m.Tool
 	}
-	return &Narrowed{Tools: kept, Deferred: a.Effective.Difference(kept)}
+	return &Narrowed{Tools: kept, Deferred: a.Effective.Difference(kept), Best: fitting}
 }
 
 // best are the effective tools that fit a query best, of shared ones and of the user's own apart.

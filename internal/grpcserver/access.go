@@ -107,6 +107,7 @@ type access struct {
 	authenticate Authenticate // nil: nobody is asked who it is, and everybody may call whatever is declared
 	replica      *replica.Replica
 	approvals    ApprovalStore
+	open         openStreams
 }
 
 // errUndeclared is a fault of the server's: the proto of the RPC does not say who may call it.
@@ -144,36 +145,4 @@ func (a *access) unary(ctx context.Context, request any, info *grpc.UnaryServerI
 		return nil, err
 	}
 	return handle(ctx, request)
-}
-
-// stream is the interceptor of streams.
-func (a *access) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
-	ctx, r, who, err := a.admit(stream.Context(), info.FullMethod)
-	if err != nil {
-		return err
-	}
-	if who == nil {
-		return handle(server, stream)
-	}
-	return handle(server, &admittedStream{ServerStream: stream, access: a, ctx: ctx, rule: r, who: who})
-}
-
-// admittedStream checks what it receives.
-type admittedStream struct {
-	grpc.ServerStream
-	access *access
-	ctx    context.Context
-	rule   *rule
-	who    *caller.Identity
-}
-
-// Context implements grpc.ServerStream.
-func (s *admittedStream) Context() context.Context { return s.ctx }
-
-// RecvMsg implements grpc.ServerStream.
-func (s *admittedStream) RecvMsg(message any) error {
-	if err := s.ServerStream.RecvMsg(message); err != nil {
-		return err
-	}
-	return s.access.checkRequest(s.ctx, s.rule, s.who, message)
 }

@@ -369,9 +369,12 @@ func TestAnApprovalIsUsedOnce(t *testing.T) {
 	if _, err := p.DecideApproval(ctx, once(string(name))); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the same call may ask again
-		a, err := p.Store.UseApproval(ctx, name, "server:internal", time.Now())
-		if err != nil || a.State(time.Now()) != approval.Used {
+	for _, used := range []bool{false, true} { // the same call may ask again, and is told
+		before, err := p.Store.UseApproval(ctx, name, "server:internal", time.Now())
+		if err != nil || before != used {
+			t.Errorf("used before: %v, %v", before, err)
+		}
+		if a, err := p.Store.Approval(ctx, name); err != nil || a.State(time.Now()) != approval.Used {
 			t.Errorf("got %v, %v", a, err)
 		}
 	}

@@ -87,5 +87,5 @@ func (x *callIndex) binding(tool id.Tool, b *call.Binding) (*toolgrantv1.CallBin
 			Native: &toolgrantv1.NativeBinding{ToolClass: b.ToolClass, Config: config}}}, nil
 	}
 	return &toolgrantv1.CallBinding{Kind: &toolgrantv1.CallBinding_Mcp{
-		Mcp: &toolgrantv1.McpBinding{McpServerId: string(b.Server), Function: b.Function, Endpoint: b.Endpoint, Config: config}}}, nil
+		Mcp: &toolgrantv1.McpBinding{McpServerId: string(b.Server), Function: b.Function, Endpoint: b.Endpoint, Config: config, HeadersFromEnv: b.HeadersFromEnv}}}, nil
 }

@@ -36,7 +36,8 @@ func (c *deciding) limits(ctx context.Context) ([]quota.Limited, error) {
 // record is what is remembered of the call.
 func (c *deciding) record() call.Record {
 	r := call.Record{Call: c.question.Call, Content: c.question.content, User: c.rests.User, Chat: c.question.Chat, Tool: c.answer.Tool,
-		Function: c.answer.Function, Tokens: c.request.GetEstimatedTokens(), Lease: c.question.lease}
+		Function: c.answer.Function, Tokens: c.request.GetEstimatedTokens(), Lease: c.question.lease,
+		Turn: c.turn, Mode: c.mode}
 	n, _ := c.facts.World.Catalog.Number(c.answer.Tool)
 	if rules := c.facts.World.Catalog.Rules(n); len(rules) > 0 {
 		r.Held = call.HeldByNode

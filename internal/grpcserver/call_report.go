@@ -67,7 +67,8 @@ func (s *callServer) ReportCall(ctx context.Context, p *toolgrantv1.ReportCallRe
 	}
 	if s.Outcomes != nil {
 		s.Outcomes.Record(call.Outcome{Call: record.Call, Chat: record.Chat, User: record.User, Tool: record.Tool, Function: record.Function,
-			Outcome: r.outcome, Latency: r.latency, Tokens: r.cost(record), Time: s.now()})
+			Outcome: r.outcome, Latency: r.latency, Tokens: r.cost(record), Time: s.now(),
+			Turn: record.Turn, Mode: record.Mode})
 	}
 	return &toolgrantv1.ReportCallResponse{Rules: statesToProto(s.replica.World(), settled.States), RepeatedReport: repeated}, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/toolgrant/toolgrant/internal/id"
 	"github.com/toolgrant/toolgrant/internal/quota"
 	"github.com/toolgrant/toolgrant/internal/replica"
+	"github.com/toolgrant/toolgrant/internal/routing"
 	"github.com/toolgrant/toolgrant/internal/span"
 )
 
@@ -25,8 +26,9 @@ type CallStore interface {
 	ApprovalsFor(context.Context, *approval.Call, time.Time) ([]approval.Approval, error)
 	// AskApproval asks for a person's word on a call, for so long; a call that asked before is told how that stands.
 	AskApproval(ctx context.Context, call approval.Call, now time.Time, wait time.Duration) (approval.Approval, error)
-	// UseApproval lets a call through on a grant, or refuses, if it does not hold any more.
-	UseApproval(ctx context.Context, name id.Approval, by string, now time.Time) (approval.Approval, error)
+	// UseApproval lets a call through on a grant, or refuses, if it does not hold any more. It tells whether the grant was
+	// used up before.
+	UseApproval(ctx context.Context, name id.Approval, by string, now time.Time) (before bool, err error)
 	// RefuseCall writes into the audit log that a risky call was refused.
 	RefuseCall(context.Context, audit.Refusal) error
 }
@@ -115,11 +117,14 @@ type deciding struct {
 	facts  replica.Facts
 	index  *callIndex
 	rests  call.Facts
+	turn   int32        // the chat's
+	mode   routing.Mode // the user's
 	answer call.Answer
 	failed error // why the approvals are not known
 
 	others  map[health.Subject]health.Condition // of which another call is the probe
 	claimed []health.Subject
+	used    bool // the approval was used up before, by this call
 	taken   quota.Decision
 	rules   []*toolgrantv1.QuotaState
 }
@@ -140,6 +145,7 @@ func (c *deciding) gather(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	c.turn, c.mode = asked.Turn, modeOf(c.facts.World, &asked)
 	c.index = c.conversations.compiled(c.facts.World)
 	well := c.Health.Health(c.question.Call)
 	c.rests = call.Facts{Index: c.index.index, Answer: c.conversations.of(&c.facts, &asked, c.request.GetChatId()), User: user, Now: asked.Now,
@@ -228,7 +234,7 @@ func (c *deciding) useApproval(ctx context.Context) (again bool, err error) {
 	if ctx, err = identify(ctx); err != nil {
 		return false, err
 	}
-	_, err = c.store.UseApproval(ctx, c.answer.Approval, caller.From(ctx).Actor, c.now())
+	c.used, err = c.store.UseApproval(ctx, c.answer.Approval, caller.From(ctx).Actor, c.now())
 	if f, ok := fault.As(err); ok && f.Reason == fault.ReasonApprovalDecided {
 		return true, nil
 	}
@@ -274,7 +280,7 @@ func (c *deciding) respond(ctx context.Context) (*toolgrantv1.AuthorizeCallRespo
 	if c.Decided != nil {
 		c.Decided(c.answer.Decision, c.answer.Reason, c.sourceOf(c.answer.Tool))
 	}
-	p.Rules, p.Revision = c.rules, c.facts.Token
+	p.Rules, p.Revision, p.ApprovalUsed = c.rules, c.facts.Token, c.used && c.answer.Decision == call.Allow
 	if !c.taken.Expire.IsZero() {
 		p.ExpireTime = timestamppb.New(c.taken.Expire)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/toolgrant/toolgrant/internal/id"
 	"github.com/toolgrant/toolgrant/internal/learning"
 	"github.com/toolgrant/toolgrant/internal/replica"
+	"github.com/toolgrant/toolgrant/internal/routing"
 )
 
 // defaultTopK is how many matches a search returns that does not say.
@@ -28,6 +29,8 @@ type DiscoveryOptions struct {
 	Settings finder.Settings
 	// Log is told of searches; nil: nobody is.
 	Log *learning.Log
+	// Shadow works out what HYBRID does not answer; nil: one of the server's own.
+	Shadow *routing.Shadow
 }
 
 // discoverer finds tools, for DiscoveryService and for ResolveTools.
@@ -78,21 +81,23 @@ type conversation interface {
 	GetSurface() *toolgrantv1.Surface
 }
 
-// ask gets the facts that a request rests on, and the indexes that it is answered from.
-func (s *discoveryServer) ask(ctx context.Context, r conversation, turn *int32) (facts replica.Facts, asked askedQuestion, view finder.View, err error) {
+// ask gets the facts that a request rests on.
+func (s *discoveryServer) ask(ctx context.Context, r conversation, turn *int32) (facts replica.Facts, asked askedQuestion, err error) {
 	surface := surfaceFromProto(r.GetSurface())
 	var consistency replica.Consistency
 	if q, ok := r.(question); ok {
 		consistency = consistencyFromProto(q.GetConsistency())
 	}
 	if facts, err = s.replica.Facts(ctx, id.Chat(r.GetChatId()), id.User(r.GetUserId()), surface, consistency); err != nil {
-		return facts, asked, view, err
+		return facts, asked, err
 	}
-	if asked.Question, asked.advance, err = facts.Ask(surface, turn, s.now()); err != nil {
-		return facts, asked, view, err
-	}
-	view, err = s.Shelf.Of(ctx, facts.World, asked.User.ID, activeGroups(&asked.Question)...)
-	return facts, asked, view, err
+	asked.Question, asked.advance, err = facts.Ask(surface, turn, s.now())
+	return facts, asked, err
+}
+
+// view returns the indexes that a user's questions are answered from.
+func (d *discoverer) view(ctx context.Context, w *effective.World, q *effective.Question) (finder.View, error) {
+	return d.Shelf.Of(ctx, w, q.User.ID, activeGroups(q)...)
 }
 
 // SearchTools implements the RPC.
@@ -100,7 +105,7 @@ func (s *discoveryServer) SearchTools(ctx context.Context, r *toolgrantv1.Search
 	request := finder.Request{Text: r.GetQuery(), TopK: cmp.Or(int(r.GetTopK()), defaultTopK),
 		Model: call.Request{ModelCapabilities: r.GetModelCapabilities(), ProviderCapabilities: r.GetProviderCapabilities(), Provider: r.GetProvider()}}
 	for {
-		facts, asked, view, err := s.ask(ctx, r, r.Turn)
+		facts, asked, err := s.ask(ctx, r, r.Turn)
 		if err != nil {
 			return nil, err
 		}
@@ -109,14 +114,13 @@ func (s *discoveryServer) SearchTools(ctx context.Context, r *toolgrantv1.Search
 				return nil, err
 			}
 		}
-		result := view.Find(s.facts(&facts, &asked.Question, r.GetChatId()), &s.Settings, &request)
+		response, err := s.found(ctx, &conversed{&facts, &asked.Question, r.GetChatId()}, &request, r.GetExplain())
+		if err != nil {
+			return nil, err
+		}
 		if facts.Expired() {
 			continue
 		}
-		if s.Log != nil {
-			s.Log.Record(learning.Search{Chat: id.Chat(r.GetChatId()), User: asked.User.ID, Groups: activeGroups(&asked.Question), Found: result.Found, Time: asked.Now}, request.Text)
-		}
-		response := searchToProto(facts.World, &result, r.GetExplain())
 		response.Revision, response.Stale = facts.Token, facts.Stale
 		return response, nil
 	}
@@ -144,8 +148,8 @@ func searchToProto(w *effective.World, r *finder.Result, explain bool) *toolgran
 
 func matchToProto(w *effective.World, m *finder.Match, explain bool) *toolgrantv1.ToolMatch {
 	t := w.Catalog.Tool(m.Number)
-	p := &toolgrantv1.ToolMatch{ToolId: string(t.ID), Name: t.Name, Category: t.Category, Risk: riskToProto(t.Risk), Description: t.Description,
-		Enabled: m.Enabled, Score: m.Score, Confidence: m.Confidence, Own: m.Own, Unhealthy: m.Unhealthy}
+	p := &toolgrantv1.ToolMatch{ToolId: string(t.ID), Name: t.Name, Category: t.Category, Source: sourceToProto(w.Catalog.Type(m.Number).Source), Risk: riskToProto(t.Risk),
+		Description: t.Description, Enabled: m.Enabled, Score: m.Score, Confidence: m.Confidence, Own: m.Own, Unhealthy: m.Unhealthy}
 	for i := range m.Reasons {
 		r := &m.Reasons[i]
 		p.WhyMatched = append(p.WhyMatched, &toolgrantv1.MatchReason{Kind: matchReasonKinds[r.Kind], Of: r.Of, Words: r.Words, Count: int32(r.Count),

@@ -26,7 +26,11 @@ func (s *discoveryServer) EnableTools(ctx context.Context, r *toolgrantv1.Enable
 		return nil, err
 	}
 	chat, user := id.Chat(r.GetChatId()), id.User(r.GetUserId())
-	facts, asked, view, err := s.ask(ctx, r, r.Turn)
+	facts, asked, err := s.ask(ctx, r, r.Turn)
+	if err != nil {
+		return nil, err
+	}
+	view, err := s.view(ctx, facts.World, &asked.Question)
 	if err != nil {
 		return nil, err
 	}

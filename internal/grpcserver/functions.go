@@ -10,7 +10,7 @@ import (
 func functionsFromProto(list []*toolgrantv1.McpFunction) []catalog.Function {
 	var functions []catalog.Function
 	for _, p := range list {
-		f := catalog.Function{Name: p.GetName(), Title: p.GetTitle(), Description: p.GetDescription(), InputSchema: jsonFromStruct(p.GetInputSchema())}
+		f := catalog.Function{Name: p.GetName(), Title: p.GetTitle(), Description: p.GetDescription(), InputSchema: jsonFromStruct(p.GetInputSchema()), OutputSchema: jsonFromStruct(p.GetOutputSchema())}
 		if a := p.GetAnnotations(); a != nil {
 			f.Annotations = &catalog.Annotations{ReadOnly: a.ReadOnlyHint, Destructive: a.DestructiveHint,
 				Idempotent: a.IdempotentHint, OpenWorld: a.OpenWorldHint}
@@ -30,7 +30,11 @@ func functionsToProto(functions []catalog.Function) ([]*toolgrantv1.McpFunction,
 		if err != nil {
 			return nil, err
 		}
-		p := &toolgrantv1.McpFunction{Name: f.Name, Title: f.Title, Description: f.Description, InputSchema: schema, Risk: riskToProto(f.Declared), Digest: f.Digest()}
+		output, err := structFromJSON(f.OutputSchema)
+		if err != nil {
+			return nil, err
+		}
+		p := &toolgrantv1.McpFunction{Name: f.Name, Title: f.Title, Description: f.Description, InputSchema: schema, OutputSchema: output, Risk: riskToProto(f.Declared), Digest: f.Digest()}
 		if a := f.Annotations; a != nil {
 			p.Annotations = &toolgrantv1.McpAnnotations{ReadOnlyHint: a.ReadOnly, DestructiveHint: a.Destructive,
 				IdempotentHint: a.Idempotent, OpenWorldHint: a.OpenWorld}

@@ -64,6 +64,7 @@ func toolFromProto(t *toolgrantv1.Tool) catalog.Tool {
 		RequiredCapabilities: t.GetRequiredCapabilities(), Owner: id.User(t.GetOwnerUserId()), Keywords: t.GetKeywords(),
 		Aliases: t.GetAliases(), Examples: t.GetExamples(), Related: ids[id.Tool](t.GetRelatedToolIds()),
 		Capability: capabilityFromProto(t.GetCapability()), Health: healthPolicyFromProto(t.GetHealth()),
+		MCP:    catalog.ToolMCP{Functions: t.GetMcp().GetFunctions(), HeadersFromEnv: t.GetMcp().GetHeadersFromEnv()},
 		Quotas: quotasFromProto(t.GetQuotas())}
 	if tool.Config == nil {
 		tool.Config = json.RawMessage("{}")
@@ -98,6 +99,9 @@ func toolToProto(t catalog.Tool) (*toolgrantv1.Tool, error) {
 		OwnerUserId: string(t.Owner), Keywords: t.Keywords, Aliases: t.Aliases, Examples: t.Examples,
 		RelatedToolIds: strings(t.Related), Capability: capabilityToProto(&t.Capability), Health: healthPolicyToProto(t.Health),
 		Quotas: quotasToProto(t.Quotas)}
+	if len(t.MCP.Functions)+len(t.MCP.HeadersFromEnv) > 0 {
+		tool.Mcp = &toolgrantv1.ToolMcp{Functions: t.MCP.Functions, HeadersFromEnv: t.MCP.HeadersFromEnv}
+	}
 	for tag, text := range t.Localized {
 		if tool.Localized == nil {
 			tool.Localized = map[string]*toolgrantv1.LocalizedText{}

@@ -3,12 +3,19 @@ package grpcserver_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"google.golang.org/protobuf/proto"
 
 	v1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
+	"github.com/toolgrant/toolgrant/internal/call"
+	"github.com/toolgrant/toolgrant/internal/health"
+	"github.com/toolgrant/toolgrant/internal/id"
+	"github.com/toolgrant/toolgrant/internal/learning"
+	"github.com/toolgrant/toolgrant/internal/routing"
 	"github.com/toolgrant/toolgrant/internal/testkit"
 	"github.com/toolgrant/toolgrant/internal/testkit/node"
 )
@@ -123,6 +130,32 @@ func TestLearningFromUse(t *testing.T) {
 	}
 }
 
+// Two steps are searched for, both tools are turned on, and then called: each is learned with its own search.
+func TestLearningOfSeveralSteps(t *testing.T) {
+	s := openSchool(t)
+	d := openDiary(t, s.url, time.Now().Add(-time.Hour))
+	d.write("INSERT INTO chats (chat_id, user_id, create_time) VALUES ('c', 'bob', now())")
+	const search = "INSERT INTO searches (chat_id, user_id, group_ids, features, found_tool_ids, create_time) VALUES ('c', 'bob', '{}', $1, $2, now() - $3::interval)"
+	d.write(search, []int64{1}, []string{"weather"}, "5 minutes")
+	d.write(search, []int64{2}, []string{"pollen"}, "4 minutes")
+	for i, tool := range []string{"weather", "pollen"} {
+		d.write("INSERT INTO chat_tool_log (chat_id, sequence_number, tool_id, action, turn, request_id, create_time) VALUES ('c', $1, $2, 'ENABLE', 0, 'r', now() - interval '3 minutes')", i+1, tool)
+	}
+	d.write(search, []int64{3}, []string{}, "2 minutes") // nothing was found, and nothing came of it
+	d.write(search, []int64{4}, []string{"notes"}, "61 minutes")
+	var outcomes []call.Outcome
+	for _, tool := range []string{"weather", "pollen", "notes"} {
+		outcomes = append(outcomes, call.Outcome{Call: id.Call(tool), Chat: "c", User: "bob", Tool: id.Tool(tool), Outcome: health.Success, Time: time.Now()})
+	}
+	if err := s.node.Store.AddOutcomes(d.ctx, outcomes); err != nil {
+		t.Fatal(err)
+	}
+	var got string
+	if err := d.conn.QueryRow(d.ctx, "SELECT string_agg(tool_id || features::text, ' ' ORDER BY tool_id) FROM search_uses").Scan(&got); err != nil || got != "pollen{2} weather{1}" {
+		t.Errorf("learned %q, %v", got, err)
+	}
+}
+
 // What is learned of private tools stays with their owner.
 func TestLearningOfPrivateTools(t *testing.T) {
 	s := openSchool(t)
@@ -158,5 +191,40 @@ func TestWordsAreNotKept(t *testing.T) {
 	var searches, kept int
 	if err := conn.QueryRow(ctx, "SELECT count(*), count(query) FROM searches WHERE cardinality(features) = 1").Scan(&searches, &kept); err != nil || searches != 1 || kept != 0 {
 		t.Errorf("%d searches, %d with words, %v", searches, kept, err)
+	}
+}
+
+// They are, if the operator says so; those of messages are not even then.
+func TestWordsAreKeptIfTheOperatorSaysSo(t *testing.T) {
+	s := openSchool(t)
+	log := learning.NewLog(s.node.Store, true, slog.Default())
+	log.Record(learning.Search{Kind: learning.KindSearch, Mode: routing.V2, Chat: "c", User: "bob", Time: time.Now()}, "umbrella today")
+	log.Record(learning.Search{Kind: learning.KindNarrowing, Mode: routing.V2, Chat: "c", User: "bob", Time: time.Now()}, "umbrella today")
+	d := openDiary(t, s.url, time.Now())
+	if err := log.Close(d.ctx); err != nil {
+		t.Fatal(err)
+	}
+	var got string
+	if err := d.conn.QueryRow(d.ctx, "SELECT string_agg(kind || ' ' || coalesce(query, '-') || ' ' || cardinality(features), ', ' ORDER BY kind) FROM searches").Scan(&got); err != nil ||
+		got != "NARROWING - 0, SEARCH umbrella today 2" {
+		t.Errorf("kept %q, %v", got, err)
+	}
+}
+
+// What is older than the operator keeps is forgotten: searches, and what was learned from them.
+func TestSearchesAreForgotten(t *testing.T) {
+	s := openSchool(t)
+	d := openDiary(t, s.url, time.Now().Add(-2*time.Hour))
+	d.happen("old", "0 search V2 a")
+	d.happen("new", "100 search V2 a")
+	for call, age := range map[string]string{"1": "2 hours", "2": "1 minute"} {
+		d.write("INSERT INTO search_uses (call_id, search_id, user_id, group_ids, tool_id, private, features, report_time) VALUES ($1, 7, 'u', '{}', 'weather', false, '{1}', now() - $2::interval)", call, age)
+	}
+	if err := s.node.Store.PruneSearches(d.ctx, time.Now().Add(-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	var got string
+	if err := d.conn.QueryRow(d.ctx, "SELECT (SELECT string_agg(chat_id, ',') FROM searches) || ' ' || (SELECT string_agg(call_id, ',') FROM search_uses)").Scan(&got); err != nil || got != "new 2" {
+		t.Errorf("left: %q, %v", got, err)
 	}
 }

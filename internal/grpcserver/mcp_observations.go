@@ -115,7 +115,7 @@ func (s *catalogServer) ApproveMcpFunctions(ctx context.Context, r *toolgrantv1.
 				Message: "look again: these differ no longer, or otherwise: " + gostrings.Join(outdated, ", ")}
 		}
 		object.Functions = functions
-		return admin.Edit{Manifest: toolTypes.manifest(object)}, object, nil
+		return admin.Edit{Manifest: toolTypes.manifest(object), Approval: true}, object, nil
 	})
 	return &toolgrantv1.ApproveMcpFunctionsResponse{ToolType: toolType, Revision: w.revision}, err
 }

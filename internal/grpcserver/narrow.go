@@ -14,14 +14,9 @@ func (s *entitlementServer) narrow(ctx context.Context, f *replica.Facts, q *eff
 	if r.GetQuery() == "" {
 		return nil, nil
 	}
-	view, err := s.finds.Shelf.Of(ctx, f.World, q.User.ID, activeGroups(q)...)
-	if err != nil {
+	narrowed, resolved, err := s.finds.narrowed(ctx, &conversed{f, q, r.GetChatId()}, r.GetQuery())
+	if err != nil || narrowed == nil {
 		return nil, err
-	}
-	facts := s.finds.facts(f, q, r.GetChatId())
-	narrowed := view.Narrow(facts, &s.finds.Settings, r.GetQuery())
-	if narrowed == nil {
-		return nil, nil
 	}
 	rest := &toolgrantv1.ResolveToolsResponse{}
 	rest.PromptNote, rest.PromptNoteZh = narrowed.Note()
@@ -30,8 +25,8 @@ func (s *entitlementServer) narrow(ctx context.Context, f *replica.Facts, q *eff
 		rest.Deferred = append(rest.Deferred, &toolgrantv1.DeferredTool{ToolId: string(t.ID), Name: t.Name})
 	}
 	made := &answer{basis: newBasis(f, q)}
-	given := narrowed.Answer(facts.Answer)
-	if made.body, err = s.answers.encode(f, given, facts.Answer, r.GetView()); err != nil {
+	given := narrowed.Answer(resolved)
+	if made.body, err = s.answers.encode(f, given, resolved, r.GetView()); err != nil {
 		return nil, err
 	}
 	if made.body, err = canonical.MarshalAppend(made.body, rest); err == nil && r.GetView() == toolgrantv1.ToolView_TOOL_VIEW_FULL {

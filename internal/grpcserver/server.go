@@ -25,9 +25,11 @@ import (
 	"github.com/toolgrant/toolgrant/internal/finder"
 	"github.com/toolgrant/toolgrant/internal/health"
 	"github.com/toolgrant/toolgrant/internal/id"
+	"github.com/toolgrant/toolgrant/internal/learning"
 	"github.com/toolgrant/toolgrant/internal/quota"
 	"github.com/toolgrant/toolgrant/internal/replica"
 	"github.com/toolgrant/toolgrant/internal/revision"
+	"github.com/toolgrant/toolgrant/internal/routing"
 )
 
 // maxMessageBytes bounds messages, unless Options say otherwise: the largest manifest.
@@ -73,7 +75,10 @@ type Store interface {
 	// Preview tells what Edit would change.
 	Preview(ctx context.Context, decide func(stored admin.Manifest) (admin.Edit, error)) ([]admin.Change, revision.Revision, error)
 	ApprovalStore
+	APIKeyStore
 	CallStore
+	RoutingStore
+	learning.ReportSource
 	erasure.Store
 }
 
@@ -171,6 +176,9 @@ func New(o Options) *grpc.Server {
 	if o.Discovery.Settings == (finder.Settings{}) {
 		o.Discovery.Settings = finder.DefaultSettings()
 	}
+	if o.Discovery.Shadow == nil {
+		o.Discovery.Shadow = routing.NewShadow(o.Logger)
+	}
 	conversations := newConversations(o.Calls.CacheBytes)
 	finds := &discoverer{DiscoveryOptions: o.Discovery, conversations: conversations, deployment: o.Calls.Deployment, board: o.Health}
 	s.RegisterService(entitlementDesc(), &entitlementServer{store: o.Store, replica: o.Replica, gate: o.Gate, answers: o.Answers, finds: finds, answered: o.Answered,
@@ -183,6 +191,7 @@ func New(o Options) *grpc.Server {
 	toolgrantv1.RegisterQuotaServiceServer(s, &quotaServer{gate: o.Gate, replica: o.Replica, overrides: o.Store, usage: o.Store, history: o.History, resets: o.Resets, now: o.Now})
 	toolgrantv1.RegisterAdminServiceServer(s, &adminServer{backend: b})
 	toolgrantv1.RegisterAuditServiceServer(s, &auditServer{store: o.Store})
+	toolgrantv1.RegisterApiKeyServiceServer(s, &apiKeyServer{store: o.Store, now: o.Now})
 	toolgrantv1.RegisterApprovalServiceServer(s, &approvalServer{store: o.Store, replica: o.Replica, checkpoint: o.CheckpointInterval, drain: o.Drain, now: o.Now})
 	if o.Calls.Health == nil {
 		o.Calls.Health = o.Health

@@ -125,14 +125,14 @@ func effectiveToProto(w *effective.World, n uint, view toolgrantv1.ToolView) (*t
 		p.Functions = append(p.Functions, function)
 		return p, nil
 	}
-	usable, quarantined := toolType.Usable()
+	usable, quarantined := tool.Usable(toolType)
 	functions, err := functionsToProto(usable)
 	if err != nil {
 		return nil, err
 	}
 	for _, f := range functions {
 		p.Functions = append(p.Functions, &toolgrantv1.ToolFunction{Name: call.UniqueName(tool.Name, f.GetName()), Title: f.GetTitle(),
-			Description: f.GetDescription(), InputSchema: f.GetInputSchema(), Annotations: f.GetAnnotations()})
+			Description: f.GetDescription(), InputSchema: f.GetInputSchema(), OutputSchema: f.GetOutputSchema(), Annotations: f.GetAnnotations()})
 	}
 	for i := range quarantined {
 		difference := toolType.Difference(&quarantined[i])

@@ -37,7 +37,7 @@ func overHTTP(t *testing.T) browser {
 	t.Helper()
 	url := testkit.Database(t)
 	n := node.Start(t, url, node.Options{})
-	web, err := grpcserver.Web(n.Server)
+	web, err := grpcserver.Web(n.Server, grpcserver.WebOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,6 +25,8 @@ type (
 	Quota string
 	// Call names one call of a tool.
 	Call string
+	// APIKey names an API key. It is no secret.
+	APIKey string
 	// Approval names a person's word on a call. The server chooses it.
 	Approval string
 )

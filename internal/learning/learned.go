@@ -10,9 +10,9 @@ package learning
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/toolgrant/toolgrant/internal/discovery"
@@ -40,9 +40,6 @@ const (
 	UserShare  = 0.5
 )
 
-// maxLevels is how many histories of users and groups are kept ready.
-const maxLevels = 4096
-
 // Learned is what the uses up to an instant teach. It does not change, but for histories that are made when they are
 // first needed.
 type Learned struct {
@@ -52,13 +49,12 @@ type Learned struct {
 	users   map[id.User][]*Use
 	groups  map[id.Group][]*Use
 
-	mu     sync.Mutex
-	levels map[string]*discovery.History
+	ready *ready
 }
 
 // Learn makes what uses teach on a day. The order of uses does not matter.
 func Learn(uses []Use, weights discovery.LearnedWeights, now time.Time) *Learned {
-	l := &Learned{weights: weights, day: Day(now), users: map[id.User][]*Use{}, groups: map[id.Group][]*Use{}, levels: map[string]*discovery.History{}}
+	l := &Learned{weights: weights, day: Day(now), users: map[id.User][]*Use{}, groups: map[id.Group][]*Use{}, ready: newReady()}
 	var all []*Use
 	for i := range uses {
 		u := &uses[i]
@@ -71,19 +67,30 @@ func Learn(uses []Use, weights discovery.LearnedWeights, now time.Time) *Learned
 			l.groups[g] = append(l.groups[g], u)
 		}
 	}
-	l.common = l.history(all, true)
+	l.common = l.history(all, everybody)
 	return l
 }
 
 // Day is the day of an instant. Uses age by whole days, so that servers agree.
 func Day(now time.Time) time.Time { return now.UTC().Truncate(24 * time.Hour) }
 
-// history makes a history; bounded: no contributor counts for more than his bounds.
+// Whose a history is.
+const (
+	everybody = true  // no contributor counts for more than his bounds
+	oneUser   = false // who may teach himself what he likes
+)
+
+// history makes a history of uses, which count the less, the older they are.
 func (l *Learned) history(uses []*Use, bounded bool) *discovery.History {
+	return l.weighed(uses, bounded, func(*Use) float64 { return 1 })
+}
+
+// weighed is history with weights of the uses besides their age.
+func (l *Learned) weighed(uses []*Use, bounded bool, weight func(*Use) float64) *discovery.History {
 	requests := make([]discovery.Request, len(uses))
 	for i, u := range uses {
 		age := max(0, l.day.Sub(Day(u.Time)))
-		requests[i] = discovery.Request{Features: u.Features, Tools: []id.Tool{u.Tool}, Weight: math.Exp2(-float64(age) / float64(halfLife))}
+		requests[i] = discovery.Request{Features: u.Features, Tools: []id.Tool{u.Tool}, Weight: weight(u) * math.Exp2(-float64(age)/float64(halfLife))}
 		if bounded {
 			requests[i].Contributor = string(u.User)
 		}
@@ -97,16 +104,46 @@ func (l *Learned) Common() []discovery.Level { return []discovery.Level{{History
 // Own are what a user's groups and he himself teach, to be laid over Common.
 func (l *Learned) Own(user id.User, groups []id.Group) []discovery.Level {
 	var levels []discovery.Level
-	for _, g := range slices.Sorted(slices.Values(groups)) {
-		if uses := l.groups[g]; len(uses) > 0 {
-			levels = append(levels, discovery.Level{History: l.level("group "+string(g), uses, true), Share: GroupShare})
-			break // one is enough, and bounds what a search costs
-		}
+	if history := l.ofGroups(groups); history != nil {
+		levels = append(levels, discovery.Level{History: history, Share: GroupShare})
 	}
 	if uses := shared(l.users[user]); len(uses) > 0 {
-		levels = append(levels, discovery.Level{History: l.level("user "+string(user), uses, false), Share: UserShare})
+		levels = append(levels, discovery.Level{Share: UserShare,
+			History: l.ready.get("user "+string(user), func() *discovery.History { return l.history(uses, oneUser) })})
 	}
 	return levels
+}
+
+// maxGroupUses is how many uses of a user's groups count, the newest, which bounds what a search costs.
+const maxGroupUses = 16_384
+
+// ofGroups is what all of a user's groups teach together; nil: nothing. A use counts by the share of the user's groups
+// that its contributor was in: a group that everybody is in says little of what the user does, those of his own line
+// more.
+func (l *Learned) ofGroups(groups []id.Group) *discovery.History {
+	var telling []id.Group
+	for _, g := range slices.Compact(slices.Sorted(slices.Values(groups))) {
+		if len(l.groups[g]) > 0 {
+			telling = append(telling, g)
+		}
+	}
+	if len(telling) == 0 {
+		return nil
+	}
+	key := "groups"
+	for _, g := range telling {
+		key += " " + string(g) // which has no spaces
+	}
+	return l.ready.get(key, func() *discovery.History {
+		common := map[*Use]int{}
+		for _, g := range telling {
+			for _, u := range l.groups[g] {
+				common[u]++
+			}
+		}
+		uses := slices.SortedFunc(maps.Keys(common), func(a, b *Use) int { return newest(*a, *b) })
+		return l.weighed(uses[:min(len(uses), maxGroupUses)], everybody, func(u *Use) float64 { return float64(common[u]) / float64(len(telling)) })
+	})
 }
 
 func shared(uses []*Use) []*Use {
@@ -119,19 +156,7 @@ func (l *Learned) Private(user id.User) []discovery.Level {
 	if len(own) == 0 {
 		return nil
 	}
-	return []discovery.Level{{History: l.level("private "+string(user), own, false), Share: 1}}
-}
-
-func (l *Learned) level(key string, uses []*Use, bounded bool) *discovery.History {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	h, ok := l.levels[key]
-	if !ok {
-		if h = l.history(uses, bounded); len(l.levels) < maxLevels {
-			l.levels[key] = h
-		}
-	}
-	return h
+	return []discovery.Level{{Share: 1, History: l.ready.get("private "+string(user), func() *discovery.History { return l.history(own, oneUser) })}}
 }
 
 // newest orders uses, the newest first.

@@ -3,11 +3,13 @@ package learning
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
 	"github.com/toolgrant/toolgrant/internal/discovery"
 	"github.com/toolgrant/toolgrant/internal/id"
+	"github.com/toolgrant/toolgrant/internal/routing"
 )
 
 const (
@@ -17,8 +19,19 @@ const (
 	logMax      = 50_000 // that wait
 )
 
-// Search is a search, as it is kept.
+// Kind is what a request was made for.
+type Kind string
+
+// The kinds.
+const (
+	KindSearch    Kind = "SEARCH"    // SearchTools
+	KindNarrowing Kind = "NARROWING" // ResolveTools with a query, of a large effective set
+)
+
+// Search is a search, or a narrowing, as it is kept.
 type Search struct {
+	Kind     Kind
+	Mode     routing.Mode // the user's then; unless it is V2, the answer did not tell what was found
 	Chat     id.Chat
 	User     id.User
 	Groups   []id.Group // the user's, active then
@@ -26,6 +39,9 @@ type Search struct {
 	Query    string    // empty unless queries are kept
 	Found    []id.Tool // best first
 	Time     time.Time
+	// Narrowings: how many tools were effective, and which of them were kept.
+	Effective int
+	Kept      []id.Tool
 }
 
 // LogStore keeps searches.
@@ -42,28 +58,53 @@ type Log struct {
 
 	mu      sync.Mutex
 	waiting []Search
+	stats   LogStats
 
 	stop, stopped chan struct{}
 }
 
 // NewLog hands over what is recorded until it is closed. keepQueries keeps the words besides the features.
 func NewLog(store LogStore, keepQueries bool, log *slog.Logger) *Log {
-	l := &Log{store: store, log: log, keep: keepQueries, stop: make(chan struct{}), stopped: make(chan struct{})}
+	l := &Log{store: store, log: log, keep: keepQueries, stats: LogStats{Recorded: map[Recorded]uint64{}}, stop: make(chan struct{}), stopped: make(chan struct{})}
 	go l.run()
 	return l
 }
 
-// Record adds a search for a text.
+// Record adds a search for a text, or a narrowing for a message. Of a message nothing is kept.
 func (l *Log) Record(s Search, text string) {
-	s.Features = discovery.FeaturesOf(text)
-	if l.keep {
-		s.Query = text
+	if s.Kind == KindSearch {
+		s.Features = discovery.FeaturesOf(text)
+		if l.keep {
+			s.Query = text
+		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.waiting) < logMax {
-		l.waiting = append(l.waiting, s)
+	if len(l.waiting) >= logMax {
+		l.stats.Lost++
+		return
 	}
+	l.waiting = append(l.waiting, s)
+	l.stats.Recorded[Recorded{s.Kind, s.Mode}]++
+}
+
+// LogStats is what was recorded.
+type LogStats struct {
+	Recorded map[Recorded]uint64
+	Lost     uint64 // there was no room for them
+}
+
+// Recorded is a kind of records.
+type Recorded struct {
+	Kind Kind
+	Mode routing.Mode
+}
+
+// Stats returns what was recorded so far.
+func (l *Log) Stats() LogStats {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return LogStats{maps.Clone(l.stats.Recorded), l.stats.Lost}
 }
 
 func (l *Log) run() {

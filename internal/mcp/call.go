@@ -21,12 +21,19 @@ func (c *Conn) Call(ctx context.Context, function string, arguments json.RawMess
 		defer c.progress.Delete(token)
 		params.SetProgressToken(token)
 	}
-	result, err := c.session.CallTool(ctx, params)
+	result, err := c.session.CallTool(outward{ctx}, params)
 	if err != nil {
 		return nil, c.explain(ctx, err)
 	}
 	return result, nil
 }
+
+// outward is a context for requests to other servers, without values: the SDK keeps in them what the request that is being
+// served says, such as its revision of the protocol, and would say it to others.
+type outward struct{ context.Context }
+
+// Value implements context.Context.
+func (outward) Value(any) any { return nil }
 
 // progressed passes on how far a call is. A token of a call that has ended, or that was never made, means nothing.
 func (c *Conn) progressed(p *mcp.ProgressNotificationParams) {

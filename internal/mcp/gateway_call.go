@@ -3,8 +3,6 @@ package mcp
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,12 +21,6 @@ import (
 	"github.com/toolgrant/toolgrant/internal/id"
 )
 
-// waitingKey is a call as its client makes it, which names it not.
-type waitingKey struct {
-	user, chat, device, function string
-	arguments                    [sha256.Size]byte
-}
-
 // configKey is where a native tool's configuration stands in a request's _meta.
 const configKey = "toolgrant/config"
 
@@ -36,43 +28,37 @@ const configKey = "toolgrant/config"
 const reportTimeout = 5 * time.Second
 
 // call answers tools/call. A refusal is a result that a model can act on.
-func (c *conversation) call(ctx context.Context, session *mcp.ServerSession, params *mcp.CallToolParamsRaw) (*mcp.CallToolResult, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.CallTimeout)
-	defer cancel()
-	arguments := &structpb.Struct{}
+func (c *conversation) call(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	params, arguments := r.Params, &structpb.Struct{}
 	if raw := bytes.TrimSpace(params.Arguments); len(raw) > 0 && !bytes.Equal(raw, []byte("null")) {
 		if err := arguments.UnmarshalJSON(raw); err != nil {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "arguments must be a JSON object"}
 		}
 	}
-	key := waitingKey{c.User, c.Chat, c.Device, params.Name, sha256.Sum256(params.Arguments)}
-	callID, again := c.waiting.Get(key)
-	if !again {
-		callID = "mcp:" + rand.Text()
-	}
-	request := &toolgrantv1.AuthorizeCallRequest{CallId: callID, ChatId: c.Chat, UserId: c.User, Surface: c.surface(), Turn: c.Turn,
-		Function: params.Name, Arguments: arguments, Provider: c.Provider, Lease: durationpb.New(max(time.Second, min(c.CallTimeout+time.Minute, 24*time.Hour)))}
-	for _, capability := range strings.Split(c.ModelCapabilities, ",") {
-		if capability = strings.TrimSpace(capability); capability != "" {
-			request.ModelCapabilities = append(request.ModelCapabilities, capability)
+	request := &toolgrantv1.AuthorizeCallRequest{ChatId: c.Chat, UserId: c.User, Surface: c.surface(), Turn: c.Turn,
+		Function: params.Name, Arguments: arguments, Provider: c.Provider, ModelCapabilities: c.modelCapabilities(),
+		Lease: durationpb.New(max(time.Second, min(c.CallTimeout+time.Minute, 24*time.Hour)))}
+	answer, err := c.authorize(ctx, request)
+	if err == nil && answer.GetDecision() == toolgrantv1.CallDecision_CALL_DECISION_NEEDS_APPROVAL {
+		ask, decided := c.elicited(ctx, r, answer)
+		if ask != nil {
+			return ask, nil
+		}
+		if decided {
+			answer, err = c.authorize(ctx, request)
 		}
 	}
-	answer, err := c.Calls.AuthorizeCall(ctx, request)
 	if err != nil {
-		c.waiting.Remove(key)
 		return nil, asJSONRPC(err)
 	}
-	if answer.GetDecision() == toolgrantv1.CallDecision_CALL_DECISION_NEEDS_APPROVAL {
-		c.waiting.Add(key, callID)
-	} else {
-		c.waiting.Remove(key)
-	}
 	if answer.GetDecision() != toolgrantv1.CallDecision_CALL_DECISION_ALLOW {
-		return refusal(answer, callID)
+		return refusal(answer, request.GetCallId())
 	}
+	ctx, cancel := context.WithTimeout(ctx, c.CallTimeout)
+	defer cancel()
 	began := time.Now()
-	result, outcome := c.run(ctx, session, answer, params)
-	c.report(ctx, &toolgrantv1.ReportCallRequest{CallId: callID, Outcome: outcome, Latency: durationpb.New(time.Since(began))})
+	result, outcome := c.run(ctx, r.Session, answer, params)
+	c.report(ctx, &toolgrantv1.ReportCallRequest{CallId: request.GetCallId(), Outcome: outcome, Latency: durationpb.New(time.Since(began))})
 	return c.bounded(result), nil
 }
 
@@ -92,6 +78,10 @@ func (c *conversation) run(ctx context.Context, session *mcp.ServerSession, answ
 	found, err := c.Server(ctx, server)
 	if err != nil {
 		return failure(answer, "The tool's MCP server is not known here."), toolgrantv1.CallOutcome_CALL_OUTCOME_UNREACHABLE
+	}
+	if headers := answer.GetBinding().GetMcp().GetHeadersFromEnv(); len(headers) > 0 { // the tool may have its own
+		of := *found
+		of.HeadersFromEnv, found = headers, &of
 	}
 	var meta mcp.Meta
 	if config != nil {
@@ -218,5 +208,5 @@ func (c *conversation) bounded(result *mcp.CallToolResult) *mcp.CallToolResult {
 	}
 	note := fmt.Sprintf("The result has %d bytes, more than the %d that are passed on: ask for less. It begins:\n%s", len(data), c.ResultBytes, beginning)
 	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: note}},
-		StructuredContent: map[string]any{"result_bytes": len(data), "limit_bytes": c.ResultBytes}}
+		StructuredContent: map[string]any{"message": "The result is too large.", "result_bytes": len(data), "limit_bytes": c.ResultBytes}}
 }

@@ -51,6 +51,7 @@ func maps(t *testing.T) (url string, calls *atomic.Int64, heard chan struct{}) {
 	add("broken", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: "no such place"}}}, nil
 	})
+	add("wipe", answer("wiped"))
 	add("huge", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "begin " + strings.Repeat("a", 1<<16)}}}, nil
 	})
@@ -70,16 +71,29 @@ func maps(t *testing.T) (url string, calls *atomic.Int64, heard chan struct{}) {
 // bundle is a gateway before a node, and a catalogue.
 type bundle struct {
 	*node.Node
-	ctx context.Context
-	url string
+	ctx     context.Context
+	url     string
+	handler http.Handler
 }
 
 func gateway(t *testing.T, manifest string, change ...func(*mcp.GatewayOptions)) bundle {
 	t.Helper()
-	ctx := testkit.Context(t)
-	n := node.Start(t, testkit.Database(t), node.Options{})
-	b := bundle{Node: n, ctx: ctx}
+	b := gatewayOf(t, testkit.Database(t), change...)
 	b.apply(t, manifest)
+	return b
+}
+
+// gatewayOf is a gateway before a node of a database.
+func gatewayOf(t *testing.T, database string, change ...func(*mcp.GatewayOptions)) bundle {
+	t.Helper()
+	return gatewayBefore(t, node.Start(t, database, node.Options{}), change...)
+}
+
+// gatewayBefore is a gateway before a node.
+func gatewayBefore(t *testing.T, n *node.Node, change ...func(*mcp.GatewayOptions)) bundle {
+	t.Helper()
+	ctx := testkit.Context(t)
+	b := bundle{Node: n, ctx: ctx}
 	pool := mcp.NewPool(mcp.PoolOptions{Dialer: mcp.Dialer{Stdio: true, Limits: mcp.Limits{Connect: 5 * time.Second}}, Backoff: 50 * time.Millisecond})
 	running, stop := context.WithCancel(ctx)
 	stopped := make(chan struct{})
@@ -87,7 +101,8 @@ func gateway(t *testing.T, manifest string, change ...func(*mcp.GatewayOptions))
 		pool.Run(running)
 		close(stopped)
 	}()
-	o := mcp.GatewayOptions{Entitlements: v1.NewEntitlementServiceClient(n.Conn), Calls: v1.NewCallServiceClient(n.Conn), Pool: pool, PageSize: 3,
+	o := mcp.GatewayOptions{Entitlements: v1.NewEntitlementServiceClient(n.Conn), Calls: v1.NewCallServiceClient(n.Conn), Discovery: v1.NewDiscoveryServiceClient(n.Conn),
+		Chats: v1.NewChatServiceClient(n.Conn), Approvals: v1.NewApprovalServiceClient(n.Conn), ElicitApprovals: true, Pool: pool, PageSize: 3,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)), ResultBytes: 1 << 14, CallTimeout: 30 * time.Second,
 		Server: func(_ context.Context, name id.MCPServer) (*catalog.MCPServer, error) {
 			for _, s := range n.Replica.World().MCPServers {
@@ -101,7 +116,8 @@ func gateway(t *testing.T, manifest string, change ...func(*mcp.GatewayOptions))
 		c(&o)
 	}
 	g := mcp.NewGateway(o)
-	web := httptest.NewServer(g.Handler())
+	b.handler = g.Handler()
+	web := httptest.NewServer(b.handler)
 	b.url = web.URL
 	t.Cleanup(func() {
 		g.Close()
@@ -157,7 +173,10 @@ func (b bundle) connect(t *testing.T, who as, version string, o *sdk.ClientOptio
 	return session
 }
 
-// tools are the names of all pages of a fresh list.
+// own are Toolgrant's own functions.
+var own = []string{"tool_search", "tool_enable"}
+
+// tools are the names of all pages of a fresh list, after those of Toolgrant's own functions.
 func tools(t *testing.T, ctx context.Context, s *sdk.ClientSession) []string {
 	t.Helper()
 	var names []string
@@ -167,7 +186,10 @@ func tools(t *testing.T, ctx context.Context, s *sdk.ClientSession) []string {
 		}
 		names = append(names, tool.Name)
 	}
-	return names
+	if len(names) < len(own) || !slices.Equal(names[:len(own)], own) {
+		t.Fatalf("the list begins with %v", names)
+	}
+	return names[len(own):]
 }
 
 func call(t *testing.T, ctx context.Context, s *sdk.ClientSession, name string, arguments map[string]any) (text string, structured map[string]any, isError bool) {
@@ -228,7 +250,7 @@ func TestAClientSeesItsEffectiveSet(t *testing.T) {
 			if err != nil || len(page.Tools) != 3 || page.NextCursor == "" || page.CacheScope != "private" {
 				t.Fatalf("a page is %+v, %v", page, err)
 			}
-			if first := page.Tools[0]; first.Description != "Finds a route." || !first.Annotations.ReadOnlyHint || first.InputSchema.(map[string]any)["properties"] == nil {
+			if first := page.Tools[len(own)]; first.Description != "Finds a route." || !first.Annotations.ReadOnlyHint || first.InputSchema.(map[string]any)["properties"] == nil {
 				t.Errorf("a function is %+v", first)
 			}
 			if _, err := s.ListTools(b.ctx, &sdk.ListToolsParams{Cursor: "nonsense"}); err == nil {
@@ -334,6 +356,30 @@ func TestCallsAreAuthorizedAndReported(t *testing.T) {
 				t.Errorf("over the quota: %q, %v", text, structured)
 			}
 		})
+	}
+}
+
+// Which revision a client speaks is nothing to the external server, which may speak another one.
+func TestClientsAndServersMaySpeakDifferentRevisions(t *testing.T) {
+	for name, options := range map[string]*sdk.StreamableHTTPOptions{"with sessions": {}, "without": {Stateless: true}} {
+		external := sdk.NewServer(&sdk.Implementation{Name: "maps", Version: "1"}, nil)
+		external.AddTool(tool("wipe"), answer("wiped"))
+		web := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return external }, options))
+		t.Cleanup(func() {
+			web.CloseClientConnections()
+			web.Close()
+		})
+		for _, version := range versions {
+			t.Run(name+" "+version, func(t *testing.T) {
+				b := gateway(t, strings.Replace(fmt.Sprintf(riskyWorld, web.URL), "{name: route}", "{name: wipe, risk: TOOL_RISK_LOW}", 1))
+				s := b.connect(t, ann, version, nil)
+				for range 2 { // over a new connection, and over one that is there
+					if text, _, isError := call(t, b.ctx, s, "maps__wipe", nil); isError || text != "wiped" {
+						t.Errorf("it is answered %q", text)
+					}
+				}
+			})
+		}
 	}
 }
 

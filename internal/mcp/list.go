@@ -119,6 +119,15 @@ func convert(tool *mcp.Tool) (f catalog.Function, size int, err error) {
 			return f, size, errors.New("its input schema is no JSON object")
 		}
 	}
+	if tool.OutputSchema != nil {
+		if f.OutputSchema, err = json.Marshal(tool.OutputSchema); err != nil {
+			return f, size, err
+		}
+		size += len(f.OutputSchema)
+		if _, object := tool.OutputSchema.(map[string]any); !object {
+			return f, size, errors.New("its output schema is no JSON object")
+		}
+	}
 	switch {
 	case !functionName.MatchString(f.Name):
 		err = errors.New("its name is not 1 to 128 of the characters A-Z a-z 0-9 _ . -")
@@ -130,7 +139,11 @@ func convert(tool *mcp.Tool) (f catalog.Function, size int, err error) {
 		err = fmt.Errorf("its input schema is larger than %d bytes", maxSchema)
 	case depth(tool.InputSchema) > maxSchemaDepth:
 		err = fmt.Errorf("its input schema is nested deeper than %d", maxSchemaDepth)
-	case strings.ContainsRune(f.Title+f.Description, 0), strings.Contains(string(f.InputSchema), `\u0000`):
+	case len(f.OutputSchema) > maxSchema:
+		err = fmt.Errorf("its output schema is larger than %d bytes", maxSchema)
+	case depth(tool.OutputSchema) > maxSchemaDepth:
+		err = fmt.Errorf("its output schema is nested deeper than %d", maxSchemaDepth)
+	case strings.ContainsRune(f.Title+f.Description, 0), strings.Contains(string(f.InputSchema)+string(f.OutputSchema), `\u0000`):
 		err = errors.New("it has the character U+0000")
 	}
 	return f, size, err

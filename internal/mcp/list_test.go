@@ -22,42 +22,6 @@ import (
 	"github.com/toolgrant/toolgrant/internal/testkit"
 )
 
-// serverVariable makes this test binary an MCP server over standard input and output: the value says of which kind.
-const serverVariable = "TOOLGRANT_TEST_MCP_SERVER"
-
-func TestMain(m *testing.M) {
-	if kind := os.Getenv(serverVariable); kind != "" {
-		beServer(kind)
-		return
-	}
-	testkit.Main(m)
-}
-
-// beServer is the process of a server that a test starts.
-func beServer(kind string) {
-	if kind == "stubborn" { // it reads nothing, and does not end when its input does
-		select {}
-	}
-	if kind == "babbling" {
-		fmt.Println("Starting up, please wait!")
-		select {}
-	}
-	server := sdk.NewServer(&sdk.Implementation{Name: kind, Version: "1"}, &sdk.ServerOptions{PageSize: 2})
-	for _, name := range []string{"d", "a", "c", "b", "e"} {
-		server.AddTool(tool(name), answer(os.Getenv("SECRET")+os.Getenv("TOOLGRANT_TEST_SECRET")))
-	}
-	server.AddTool(tool("crash"), func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		os.Exit(3)
-		return nil, nil
-	})
-	server.AddTool(tool("flood"), func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		return answer(strings.Repeat("a", 64<<20))(nil, nil)
-	})
-	if err := server.Run(context.Background(), &sdk.StdioTransport{}); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	}
-}
-
 func tool(name string) *sdk.Tool {
 	return &sdk.Tool{Name: name, Description: "Does " + name + ".", InputSchema: json.RawMessage(`{"type": "object"}`)}
 }

@@ -30,19 +30,31 @@ type PoolOptions struct {
 	Changed func(id.MCPServer)
 }
 
-// Pool has connections to external MCP servers, one to each, opened when it is first needed. Servers don't wait for one
-// another.
+// Pool has connections to external MCP servers, one to each and to each set of headers with which it is called, opened when
+// it is first needed. Servers don't wait for one another.
 type Pool struct {
 	PoolOptions
 
 	mu      sync.Mutex
-	servers map[id.MCPServer]*pooled
+	servers map[poolKey]*pooled
+	slots   map[id.MCPServer]chan struct{}
 	closed  bool
+}
+
+// poolKey is a server, and the headers with which it is called.
+type poolKey struct {
+	server  id.MCPServer
+	headers string
+}
+
+func keyOf(server *catalog.MCPServer) poolKey {
+	headers, _ := json.Marshal(server.HeadersFromEnv) // its keys are sorted
+	return poolKey{server.ID, string(headers)}
 }
 
 // pooled is what the pool has of one server.
 type pooled struct {
-	slots chan struct{}
+	slots chan struct{} // the server's, whatever the headers
 
 	mu       sync.Mutex
 	server   catalog.MCPServer
@@ -74,14 +86,14 @@ func NewPool(o PoolOptions) *Pool {
 	orDefault(&o.Concurrent, 32)
 	orDefault(&o.Idle, 5*time.Minute)
 	orDefault(&o.Backoff, 500*time.Millisecond)
-	return &Pool{PoolOptions: o, servers: map[id.MCPServer]*pooled{}}
+	return &Pool{PoolOptions: o, servers: map[poolKey]*pooled{}, slots: map[id.MCPServer]chan struct{}{}}
 }
 
 // Call calls a function of a server: see Conn.Call. A call is never made twice. Its error is an *UnreachableError where the
 // server could not be reached, a *jsonrpc.Error where it refused, or ctx's.
 func (p *Pool) Call(ctx context.Context, server *catalog.MCPServer, function string, arguments json.RawMessage, meta mcp.Meta,
 	progress func(*mcp.ProgressNotificationParams)) (*mcp.CallToolResult, error) {
-	entry, err := p.entry(server.ID)
+	entry, err := p.entry(server)
 	if err != nil {
 		return nil, &UnreachableError{err}
 	}
@@ -111,16 +123,20 @@ func (p *Pool) Call(ctx context.Context, server *catalog.MCPServer, function str
 	return nil, &UnreachableError{err}
 }
 
-func (p *Pool) entry(server id.MCPServer) (*pooled, error) {
+func (p *Pool) entry(server *catalog.MCPServer) (*pooled, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return nil, errors.New("shutting down")
 	}
-	entry := p.servers[server]
+	key := keyOf(server)
+	entry := p.servers[key]
 	if entry == nil {
-		entry = &pooled{slots: make(chan struct{}, p.Concurrent)}
-		p.servers[server] = entry
+		if p.slots[server.ID] == nil {
+			p.slots[server.ID] = make(chan struct{}, p.Concurrent)
+		}
+		entry = &pooled{slots: p.slots[server.ID]}
+		p.servers[key] = entry
 	}
 	return entry, nil
 }
@@ -150,7 +166,7 @@ func (p *Pool) take(ctx context.Context, e *pooled, server *catalog.MCPServer) (
 		case e.opening == nil:
 			opening := make(chan struct{})
 			e.opening, e.server = opening, *server
-			go p.open(context.WithoutCancel(ctx), e, *server, opening)
+			go p.open(outward{context.WithoutCancel(ctx)}, e, *server, opening)
 		}
 		opening := e.opening
 		e.mu.Unlock()

@@ -19,12 +19,12 @@ const LongDescription = 8 << 10
 func Inspect(f *catalog.Function, names Names) []string {
 	var findings []string
 	texts := map[string]string{"title": f.Title, "description": f.Description}
-	if len(f.InputSchema) > 0 {
+	for name, raw := range map[string]json.RawMessage{"input schema": f.InputSchema, "output schema": f.OutputSchema} {
 		var schema any
-		if json.Unmarshal(f.InputSchema, &schema) == nil {
+		if len(raw) > 0 && json.Unmarshal(raw, &schema) == nil {
 			var all strings.Builder
 			gather(schema, &all)
-			texts["input schema"] = all.String()
+			texts[name] = all.String()
 		}
 	}
 	for _, field := range slices.Sorted(maps.Keys(texts)) {

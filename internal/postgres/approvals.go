@@ -85,18 +85,19 @@ func (s *Store) RevokeApproval(ctx context.Context, name id.Approval, r approval
 }
 
 // UseApproval lets a call through on a grant, which is used up if it is for one call; or refuses, if it was taken back
-// or has run out meanwhile.
-func (s *Store) UseApproval(ctx context.Context, name id.Approval, by string, now time.Time) (approval.Approval, error) {
+// or has run out meanwhile. It tells whether the grant was used up before: then the call was let through before.
+func (s *Store) UseApproval(ctx context.Context, name id.Approval, by string, now time.Time) (before bool, err error) {
 	now = stored(now)
-	a, _, err := s.stepApproval(ctx, name, func(a *approval.Approval) (*db.AddApprovalStepParams, error) {
+	_, _, err = s.stepApproval(ctx, name, func(a *approval.Approval) (*db.AddApprovalStepParams, error) {
 		spent, err := a.Spend(now)
+		before = err == nil && !a.Use.IsZero()
 		if !spent || err != nil {
 			return nil, err
 		}
 		a.Use = now
 		return &db.AddApprovalStepParams{Step: stepUse, Actor: by, CreateTime: now}, nil
 	})
-	return a, err
+	return before, err
 }
 
 // stepApproval writes the step that take says, if any. One step of an approval is taken at a time.

@@ -33,6 +33,7 @@ func (s *Store) AddOutcomes(ctx context.Context, outcomes []call.Outcome) error 
 		p.ToolIds, p.Functions, p.Outcomes = append(p.ToolIds, string(o.Tool)), append(p.Functions, o.Function), append(p.Outcomes, string(o.Outcome))
 		p.LatenciesMs, p.Tokens = append(p.LatenciesMs, o.Latency.Milliseconds()), append(p.Tokens, o.Tokens)
 		p.ReportTimes = append(p.ReportTimes, stored(o.Time))
+		p.Turns, p.RoutingModes = append(p.Turns, o.Turn), append(p.RoutingModes, string(o.Mode))
 	}
 	return translate(pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		if err := s.queries.AddOutcomes(ctx, tx, p); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/toolgrant/toolgrant/internal/apikey"
 	"github.com/toolgrant/toolgrant/internal/approval"
 	"github.com/toolgrant/toolgrant/internal/fault"
 	"github.com/toolgrant/toolgrant/internal/id"
@@ -34,12 +35,13 @@ const (
 	kindUser     = "user"
 	kindChat     = "chat"
 	kindApproval = "approval"
+	kindAPIKey   = "api_key"
 )
 
 // touchesCatalog tells whether the compiled catalogue may differ.
 func (c *changes) touchesCatalog() bool {
 	for kind := range c.ids {
-		if kind != kindUser && kind != kindChat && kind != kindApproval {
+		if kind != kindUser && kind != kindChat && kind != kindApproval && kind != kindAPIKey {
 			return true
 		}
 	}
@@ -131,8 +133,15 @@ func (s *Store) Changes(ctx context.Context, since revision.Revision) (replica.D
 			return replica.Delta{}, err
 		}
 	}
+	lost := found.lost || promoted
+	var keys *apikey.Ring
+	if lost || len(found.ids[kindAPIKey]) > 0 { // what is read is at least as new as the snapshot
+		if keys, err = s.APIKeyRing(ctx); err != nil {
+			return replica.Delta{}, err
+		}
+	}
 	s.timeline.Store(&found.timeline)
-	return replica.Delta{Revision: found.revision, Version: found.version, World: held.world, Lost: found.lost || promoted,
+	return replica.Delta{Keys: keys, Revision: found.revision, Version: found.version, World: held.world, Lost: lost,
 		Users: as[id.User](found.ids[kindUser]), Chats: as[id.Chat](found.ids[kindChat]), Approvals: refs(found.ids[kindApproval])}, nil
 }
 

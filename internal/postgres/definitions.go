@@ -28,6 +28,7 @@ func (s *Store) readDefinitions(ctx context.Context, tx db.DBTX, c *compiledCata
 		refresh(ctx, tx, since, "group", &d.Groups, s.groups, func(g availability.Group) string { return string(g.ID) }),
 		refresh(ctx, tx, since, "avatar", &d.Avatars, s.avatars, func(a enable.Avatar) string { return string(a.ID) }),
 		refresh(ctx, tx, since, "default_avatar", &d.DefaultAvatars, s.defaultAvatars, admin.DefaultAvatarID),
+		s.refreshRouting(ctx, tx, since, &d.Routing),
 	)
 }
 
@@ -118,6 +119,9 @@ func (s *Store) tools(ctx context.Context, tx db.DBTX, every bool, ids []string)
 		}
 		if err := json.Unmarshal(t.Capability, &tool.Capability); err != nil {
 			return nil, fmt.Errorf("tool %q: capability: %w", t.ToolID, err)
+		}
+		if err := json.Unmarshal(t.Mcp, &tool.MCP); err != nil {
+			return nil, fmt.Errorf("tool %q: mcp: %w", t.ToolID, err)
 		}
 		tool.Capability.Fallback = fallbacks[t.ToolID]
 		list = append(list, tool)

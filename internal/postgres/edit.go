@@ -86,7 +86,11 @@ func (s *Store) plan(ctx context.Context, tx pgx.Tx, users []id.User, decide fun
 	if err != nil {
 		return nil, err
 	}
-	return admin.Plan(stored, edit, referrers)
+	changes, err := admin.Plan(stored, edit, referrers)
+	for i := range changes {
+		changes[i].Approval = edit.Approval
+	}
+	return changes, err
 }
 
 // referrers reads who keeps objects from going, besides users that the edit replaces or deletes themselves.

@@ -8,6 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/toolgrant/toolgrant/internal/audit"
+	"github.com/toolgrant/toolgrant/internal/caller"
 	"github.com/toolgrant/toolgrant/internal/catalog"
 	"github.com/toolgrant/toolgrant/internal/id"
 	"github.com/toolgrant/toolgrant/internal/pin"
@@ -27,10 +29,13 @@ func (s *Store) Observe(ctx context.Context, server id.MCPServer, toolType id.To
 		}
 		news = nil
 		var drop []string
+		var told []audit.Entry
 		now := time.Now().UTC().Truncate(time.Microsecond)
 		for i := range c.definitions.ToolTypes {
 			if t := &c.definitions.ToolTypes[i]; t.ID == toolType && t.MCPServer == server {
-				news, drop = pin.Compare(t, listed, now)
+				if news, drop = pin.Compare(t, listed, now); len(news) > 0 {
+					told = []audit.Entry{audit.OfObservations(t, news, caller.From(ctx))}
+				}
 			}
 		}
 		if len(news)+len(drop) == 0 {
@@ -50,6 +55,9 @@ func (s *Store) Observe(ctx context.Context, server id.MCPServer, toolType id.To
 		}
 		if len(news) > 0 {
 			if err := s.queries.PutMcpObservations(ctx, tx, put); err != nil {
+				return err
+			}
+			if err := s.addAuditEntries(ctx, tx, told); err != nil {
 				return err
 			}
 		}

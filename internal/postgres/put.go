@@ -89,6 +89,10 @@ func (s *Store) putTool(ctx context.Context, tx pgx.Tx, t catalog.Tool) error {
 	if err != nil {
 		return err
 	}
+	mcp, err := json.Marshal(t.MCP)
+	if err != nil {
+		return err
+	}
 	config := t.Config
 	if config == nil {
 		config = json.RawMessage("{}")
@@ -98,7 +102,7 @@ func (s *Store) putTool(ctx context.Context, tx pgx.Tx, t catalog.Tool) error {
 		Status: string(t.Status), Core: t.Core, Precedence: t.Precedence, Risk: string(t.Risk),
 		RequiredCapabilities: orNone(t.RequiredCapabilities), OwnerUserID: orNull(t.Owner), Keywords: orNone(t.Keywords),
 		Aliases: orNone(t.Aliases), Examples: orNone(t.Examples), Localized: localized,
-		Capability: capability, FailThreshold: numberOrNull(t.Health.FailThreshold), CooldownMs: numberOrNull(t.Health.CooldownMs)})
+		Capability: capability, FailThreshold: numberOrNull(t.Health.FailThreshold), CooldownMs: numberOrNull(t.Health.CooldownMs), Mcp: mcp})
 }
 
 // addReferences writes the rows by which an object refers to others, which are there now, and its rules.

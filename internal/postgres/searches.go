@@ -15,7 +15,11 @@ func (s *Store) AddSearches(ctx context.Context, searches []learning.Search) err
 	for i := range searches {
 		one := &searches[i]
 		rows[i] = db.AddSearchesParams{ChatID: string(one.Chat), UserID: string(one.User), GroupIds: texts(one.Groups), FoundToolIds: texts(one.Found),
-			Features: make([]int64, len(one.Features)), CreateTime: stored(one.Time)}
+			Features: make([]int64, len(one.Features)), CreateTime: stored(one.Time), Kind: string(one.Kind), RoutingMode: string(one.Mode)}
+		if one.Kind == learning.KindNarrowing {
+			effective := int32(one.Effective)
+			rows[i].EffectiveCount, rows[i].KeptToolIds = &effective, texts(one.Kept)
+		}
 		for j, feature := range one.Features {
 			rows[i].Features[j] = int64(feature)
 		}

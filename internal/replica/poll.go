@@ -132,9 +132,12 @@ func (r *Replica) refresh(ctx context.Context) error {
 		r.polls.lost.Add(1)
 		next.facts, next.accounts = newFactCache(r.options, d.Revision), newAccountCache(r.options)
 	} else {
-		next.facts, next.accounts = before.facts, before.accounts
+		next.facts, next.accounts, next.keys = before.facts, before.accounts, before.keys
 		next.facts.forget(d.Users, d.Chats, d.Revision)
 		next.accounts.forget(d.Users)
+	}
+	if d.Keys != nil {
+		next.keys = d.Keys
 	}
 	r.state.Store(next)
 	if before != nil && (d.Lost || before.world != next.world) {

@@ -22,6 +22,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/toolgrant/toolgrant/internal/apikey"
 	"github.com/toolgrant/toolgrant/internal/availability"
 	"github.com/toolgrant/toolgrant/internal/effective"
 	"github.com/toolgrant/toolgrant/internal/fault"
@@ -64,6 +65,7 @@ type state struct {
 	asOf     time.Time // all that was committed before is known
 	facts    *factCache
 	accounts *accountCache
+	keys     *apikey.Ring
 }
 
 // New reads the source's catalogue. The replica keeps what it read until Run is called.
@@ -177,6 +179,15 @@ func (r *Replica) stateFor(ctx context.Context, c Consistency) (s *state, stale 
 
 // World returns the catalogue as it was last read.
 func (r *Replica) World() *effective.World { return r.state.Load().world }
+
+// Keys returns the API keys, no older than MaxStaleness.
+func (r *Replica) Keys(ctx context.Context) (*apikey.Ring, error) {
+	s, _, err := r.stateFor(ctx, Consistency{})
+	if err != nil {
+		return nil, err
+	}
+	return s.keys, nil
+}
 
 // CatchUp returns when the replica knows of all that was committed before, or cannot.
 func (r *Replica) CatchUp(ctx context.Context) error { return r.ask(ctx) }

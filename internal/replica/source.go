@@ -3,6 +3,7 @@ package replica
 import (
 	"context"
 
+	"github.com/toolgrant/toolgrant/internal/apikey"
 	"github.com/toolgrant/toolgrant/internal/approval"
 	"github.com/toolgrant/toolgrant/internal/availability"
 	"github.com/toolgrant/toolgrant/internal/effective"
@@ -41,6 +42,8 @@ type Delta struct {
 	// Users and Chats were changed.
 	Users []id.User
 	Chats []id.Chat
+	// Keys are the API keys; nil: as they were.
+	Keys *apikey.Ring
 	// Approvals were asked for, or something became of them.
 	Approvals []approval.Ref
 }

@@ -17,7 +17,7 @@ SELECT * FROM tool_types WHERE @every::bool OR tool_type_id = ANY (@ids::text[])
 
 -- name: ListTools :many
 SELECT tool_id, tool_type_id, name, title, description, prompt, category, config, status, core, precedence, risk,
-       required_capabilities, owner_user_id, keywords, aliases, examples, localized, capability, fail_threshold, cooldown_ms,
+       required_capabilities, owner_user_id, keywords, aliases, examples, localized, capability, fail_threshold, cooldown_ms, mcp,
        ARRAY(SELECT r.related_tool_id FROM tool_relations r WHERE r.tool_id = t.tool_id ORDER BY 1)::text[] AS related_tool_ids
 FROM tools t WHERE @every::bool OR tool_id = ANY (@ids::text[]) ORDER BY tool_id;
 
@@ -63,17 +63,17 @@ ON CONFLICT (tool_type_id) DO UPDATE SET (title, source, tool_class, mcp_server_
 
 -- name: PutTool :exec
 INSERT INTO tools (tool_id, tool_type_id, name, title, description, prompt, category, config, status, core, precedence,
-    risk, required_capabilities, owner_user_id, keywords, aliases, examples, localized, capability, fail_threshold, cooldown_ms)
+    risk, required_capabilities, owner_user_id, keywords, aliases, examples, localized, capability, fail_threshold, cooldown_ms, mcp)
 VALUES (@tool_id, @tool_type_id, @name, @title, @description, @prompt, @category, @config, @status, @core, @precedence,
     @risk, @required_capabilities, sqlc.narg(owner_user_id), @keywords, @aliases, @examples, @localized, @capability,
-    sqlc.narg(fail_threshold), sqlc.narg(cooldown_ms))
+    sqlc.narg(fail_threshold), sqlc.narg(cooldown_ms), @mcp)
 ON CONFLICT (tool_id) DO UPDATE SET (tool_type_id, name, title, description, prompt, category, config, status, core,
     precedence, risk, required_capabilities, owner_user_id, keywords, aliases, examples, localized, capability,
-    fail_threshold, cooldown_ms) =
+    fail_threshold, cooldown_ms, mcp) =
     (excluded.tool_type_id, excluded.name, excluded.title, excluded.description, excluded.prompt, excluded.category,
     excluded.config, excluded.status, excluded.core, excluded.precedence, excluded.risk, excluded.required_capabilities,
     excluded.owner_user_id, excluded.keywords, excluded.aliases, excluded.examples, excluded.localized, excluded.capability,
-    excluded.fail_threshold, excluded.cooldown_ms);
+    excluded.fail_threshold, excluded.cooldown_ms, excluded.mcp);
 
 -- name: ClearToolRelations :exec
 DELETE FROM tool_relations WHERE tool_id = @tool_id;

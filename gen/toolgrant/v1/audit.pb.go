@@ -51,8 +51,15 @@ const (
 	AuditAction_AUDIT_ACTION_REFUSE AuditAction = 9
 	// What a user used of a quota was reset.
 	AuditAction_AUDIT_ACTION_RESET AuditAction = 10
+	// An API key was given another secret.
+	AuditAction_AUDIT_ACTION_ROTATE AuditAction = 11
 	// All that was stored of a user was deleted, but for this log.
 	AuditAction_AUDIT_ACTION_ERASE AuditAction = 40
+	// What an MCP server changed of the functions of a tool type was approved: it is pinned now.
+	AuditAction_AUDIT_ACTION_APPROVE AuditAction = 20
+	// An MCP server was found to have other functions than are pinned in a tool type: they are in quarantine. Before and after
+	// are those functions only, as they are pinned and as the server has them.
+	AuditAction_AUDIT_ACTION_OBSERVE AuditAction = 21
 )
 
 // Enum value maps for AuditAction.
@@ -69,7 +76,10 @@ var (
 		8:  "AUDIT_ACTION_REVOKE",
 		9:  "AUDIT_ACTION_REFUSE",
 		10: "AUDIT_ACTION_RESET",
+		11: "AUDIT_ACTION_ROTATE",
 		40: "AUDIT_ACTION_ERASE",
+		20: "AUDIT_ACTION_APPROVE",
+		21: "AUDIT_ACTION_OBSERVE",
 	}
 	AuditAction_value = map[string]int32{
 		"AUDIT_ACTION_UNSPECIFIED": 0,
@@ -83,7 +93,10 @@ var (
 		"AUDIT_ACTION_REVOKE":      8,
 		"AUDIT_ACTION_REFUSE":      9,
 		"AUDIT_ACTION_RESET":       10,
+		"AUDIT_ACTION_ROTATE":      11,
 		"AUDIT_ACTION_ERASE":       40,
+		"AUDIT_ACTION_APPROVE":     20,
+		"AUDIT_ACTION_OBSERVE":     21,
 	}
 )
 
@@ -121,13 +134,15 @@ type AuditEntry struct {
 	SequenceNumber int64 `protobuf:"varint,1,opt,name=sequence_number,json=sequenceNumber,proto3" json:"sequence_number,omitempty"`
 	// When it was written, by the clock of the database.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	// Who did it: how it is known, a colon, and who: "claimed:ann" is what the caller said, which nobody checked;
-	// "peer:127.0.0.1" is where an unnamed caller called from; "server:internal" is the server itself.
+	// Who did it: how it is known, a colon, and who. "key:chat-1" is an API key, "jwt:accounts/ann" a token's subject and its
+	// issuer, "mtls:ops" a certificate's subject, each as configured. After it, and a space, may stand what the caller said,
+	// which nobody checked: "key:chat-1 claimed:ann". Of callers who were not asked for proof it is "claimed:ann", or
+	// "peer:127.0.0.1", where an unnamed caller called from. "server:internal" is the server itself.
 	Actor string `protobuf:"bytes,3,opt,name=actor,proto3" json:"actor,omitempty"`
 	// What was done.
 	Action AuditAction `protobuf:"varint,4,opt,name=action,proto3,enum=toolgrant.v1.AuditAction" json:"action,omitempty"`
 	// The kind of object: "tool_type", "tool", "mcp_server", "device_type", "group", "avatar", "default_avatar" or
-	// "user"; "approval", "call", "quota_override" or "quota_usage". A device or a membership is a part of its user, and
+	// "user"; "approval", "call", "quota_override", "quota_usage", "api_key" or "routing_mode". A device or a membership is a part of its user, and
 	// a change of it an UPDATE of the user.
 	Kind string `protobuf:"bytes,5,opt,name=kind,proto3" json:"kind,omitempty"`
 	// The object's id; for a default Avatar "user_id,device_type_id" with * for any; for an override or the usage of a
@@ -435,7 +450,7 @@ const file_toolgrant_v1_audit_proto_rawDesc = "" +
 	"\x06sha256\x18\x03 \x01(\tR\x06sha256\x12\x14\n" +
 	"\x05items\x18\x04 \x03(\tR\x05items\x12\x1d\n" +
 	"\n" +
-	"item_count\x18\x05 \x01(\x05R\titemCount*\xb3\x02\n" +
+	"item_count\x18\x05 \x01(\x05R\titemCount*\x80\x03\n" +
 	"\vAuditAction\x12\x1c\n" +
 	"\x18AUDIT_ACTION_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13AUDIT_ACTION_CREATE\x10\x01\x12\x17\n" +
@@ -448,8 +463,11 @@ const file_toolgrant_v1_audit_proto_rawDesc = "" +
 	"\x13AUDIT_ACTION_REVOKE\x10\b\x12\x17\n" +
 	"\x13AUDIT_ACTION_REFUSE\x10\t\x12\x16\n" +
 	"\x12AUDIT_ACTION_RESET\x10\n" +
-	"\x12\x16\n" +
-	"\x12AUDIT_ACTION_ERASE\x10(B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
+	"\x12\x17\n" +
+	"\x13AUDIT_ACTION_ROTATE\x10\v\x12\x16\n" +
+	"\x12AUDIT_ACTION_ERASE\x10(\x12\x18\n" +
+	"\x14AUDIT_ACTION_APPROVE\x10\x14\x12\x18\n" +
+	"\x14AUDIT_ACTION_OBSERVE\x10\x15B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 
 var (
 	file_toolgrant_v1_audit_proto_rawDescOnce sync.Once

@@ -883,9 +883,11 @@ type McpBinding struct {
 	// How the server is reached, as McpServer says; its headers stay in the environment.
 	Endpoint string `protobuf:"bytes,3,opt,name=endpoint,proto3" json:"endpoint,omitempty"`
 	// The tool's configuration.
-	Config        *structpb.Struct `protobuf:"bytes,4,opt,name=config,proto3" json:"config,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Config *structpb.Struct `protobuf:"bytes,4,opt,name=config,proto3" json:"config,omitempty"`
+	// McpServer.headers_from_env, with what the tool adds: from names to names of environment variables.
+	HeadersFromEnv map[string]string `protobuf:"bytes,5,rep,name=headers_from_env,json=headersFromEnv,proto3" json:"headers_from_env,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *McpBinding) Reset() {
@@ -942,6 +944,13 @@ func (x *McpBinding) GetEndpoint() string {
 func (x *McpBinding) GetConfig() *structpb.Struct {
 	if x != nil {
 		return x.Config
+	}
+	return nil
+}
+
+func (x *McpBinding) GetHeadersFromEnv() map[string]string {
+	if x != nil {
+		return x.HeadersFromEnv
 	}
 	return nil
 }
@@ -1136,13 +1145,17 @@ const file_toolgrant_v1_call_proto_rawDesc = "" +
 	"\rNativeBinding\x12\x1d\n" +
 	"\n" +
 	"tool_class\x18\x01 \x01(\tR\ttoolClass\x12/\n" +
-	"\x06config\x18\x02 \x01(\v2\x17.google.protobuf.StructR\x06config\"\x99\x01\n" +
+	"\x06config\x18\x02 \x01(\v2\x17.google.protobuf.StructR\x06config\"\xb4\x02\n" +
 	"\n" +
 	"McpBinding\x12\"\n" +
 	"\rmcp_server_id\x18\x01 \x01(\tR\vmcpServerId\x12\x1a\n" +
 	"\bfunction\x18\x02 \x01(\tR\bfunction\x12\x1a\n" +
 	"\bendpoint\x18\x03 \x01(\tR\bendpoint\x12/\n" +
-	"\x06config\x18\x04 \x01(\v2\x17.google.protobuf.StructR\x06config\"\x8e\x03\n" +
+	"\x06config\x18\x04 \x01(\v2\x17.google.protobuf.StructR\x06config\x12V\n" +
+	"\x10headers_from_env\x18\x05 \x03(\v2,.toolgrant.v1.McpBinding.HeadersFromEnvEntryR\x0eheadersFromEnv\x1aA\n" +
+	"\x13HeadersFromEnvEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x8e\x03\n" +
 	"\x06Health\x12\x19\n" +
 	"\atool_id\x18\x01 \x01(\tH\x00R\x06toolId\x12$\n" +
 	"\rmcp_server_id\x18\x02 \x01(\tH\x00R\vmcpServerId\x12\x14\n" +
@@ -1208,7 +1221,7 @@ func file_toolgrant_v1_call_proto_rawDescGZIP() []byte {
 }
 
 var file_toolgrant_v1_call_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_toolgrant_v1_call_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_toolgrant_v1_call_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_toolgrant_v1_call_proto_goTypes = []any{
 	(CallDecision)(0),             // 0: toolgrant.v1.CallDecision
 	(CallReason)(0),               // 1: toolgrant.v1.CallReason
@@ -1224,14 +1237,15 @@ var file_toolgrant_v1_call_proto_goTypes = []any{
 	(*NativeBinding)(nil),         // 11: toolgrant.v1.NativeBinding
 	(*McpBinding)(nil),            // 12: toolgrant.v1.McpBinding
 	(*Health)(nil),                // 13: toolgrant.v1.Health
-	(*SetChatToolsRequest)(nil),   // 14: toolgrant.v1.SetChatToolsRequest
-	(*durationpb.Duration)(nil),   // 15: google.protobuf.Duration
-	(*structpb.Struct)(nil),       // 16: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
+	nil,                           // 14: toolgrant.v1.McpBinding.HeadersFromEnvEntry
+	(*SetChatToolsRequest)(nil),   // 15: toolgrant.v1.SetChatToolsRequest
+	(*durationpb.Duration)(nil),   // 16: google.protobuf.Duration
+	(*structpb.Struct)(nil),       // 17: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil), // 18: google.protobuf.Timestamp
 }
 var file_toolgrant_v1_call_proto_depIdxs = []int32{
-	14, // 0: toolgrant.v1.NextStep.enable:type_name -> toolgrant.v1.SetChatToolsRequest
-	15, // 1: toolgrant.v1.NextStep.retry_after:type_name -> google.protobuf.Duration
+	15, // 0: toolgrant.v1.NextStep.enable:type_name -> toolgrant.v1.SetChatToolsRequest
+	16, // 1: toolgrant.v1.NextStep.retry_after:type_name -> google.protobuf.Duration
 	5,  // 2: toolgrant.v1.NextStep.use_fallback:type_name -> toolgrant.v1.UseFallback
 	6,  // 3: toolgrant.v1.NextStep.fix_arguments:type_name -> toolgrant.v1.FixArguments
 	8,  // 4: toolgrant.v1.NextStep.name_source:type_name -> toolgrant.v1.NameSource
@@ -1239,17 +1253,18 @@ var file_toolgrant_v1_call_proto_depIdxs = []int32{
 	9,  // 6: toolgrant.v1.NameSource.sources:type_name -> toolgrant.v1.FunctionSource
 	11, // 7: toolgrant.v1.CallBinding.native:type_name -> toolgrant.v1.NativeBinding
 	12, // 8: toolgrant.v1.CallBinding.mcp:type_name -> toolgrant.v1.McpBinding
-	16, // 9: toolgrant.v1.NativeBinding.config:type_name -> google.protobuf.Struct
-	16, // 10: toolgrant.v1.McpBinding.config:type_name -> google.protobuf.Struct
-	3,  // 11: toolgrant.v1.Health.breaker:type_name -> toolgrant.v1.BreakerState
-	17, // 12: toolgrant.v1.Health.retry_time:type_name -> google.protobuf.Timestamp
-	17, // 13: toolgrant.v1.Health.report_time:type_name -> google.protobuf.Timestamp
-	15, // 14: toolgrant.v1.Health.latency:type_name -> google.protobuf.Duration
-	15, // [15:15] is the sub-list for method output_type
-	15, // [15:15] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	17, // 9: toolgrant.v1.NativeBinding.config:type_name -> google.protobuf.Struct
+	17, // 10: toolgrant.v1.McpBinding.config:type_name -> google.protobuf.Struct
+	14, // 11: toolgrant.v1.McpBinding.headers_from_env:type_name -> toolgrant.v1.McpBinding.HeadersFromEnvEntry
+	3,  // 12: toolgrant.v1.Health.breaker:type_name -> toolgrant.v1.BreakerState
+	18, // 13: toolgrant.v1.Health.retry_time:type_name -> google.protobuf.Timestamp
+	18, // 14: toolgrant.v1.Health.report_time:type_name -> google.protobuf.Timestamp
+	16, // 15: toolgrant.v1.Health.latency:type_name -> google.protobuf.Duration
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_toolgrant_v1_call_proto_init() }
@@ -1280,7 +1295,7 @@ func file_toolgrant_v1_call_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_toolgrant_v1_call_proto_rawDesc), len(file_toolgrant_v1_call_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   10,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -213,6 +213,9 @@ type AuthorizeCallResponse struct {
 	FallbackToolIds []string `protobuf:"bytes,9,rep,name=fallback_tool_ids,json=fallbackToolIds,proto3" json:"fallback_tool_ids,omitempty"`
 	// The approval that the call waits for or rests on.
 	ApprovalId string `protobuf:"bytes,10,opt,name=approval_id,json=approvalId,proto3" json:"approval_id,omitempty"`
+	// The approval is good for one call, and an earlier answer let this one through: who got that may be making the call
+	// now. Callers that cannot tell their calls apart make it once only.
+	ApprovalUsed bool `protobuf:"varint,20,opt,name=approval_used,json=approvalUsed,proto3" json:"approval_used,omitempty"`
 	// Quotas of the tool as they stand now.
 	Rules []*QuotaState `protobuf:"bytes,11,rep,name=rules,proto3" json:"rules,omitempty"`
 	// WITHHELD: the tool as ResolveTools tells it.
@@ -323,6 +326,13 @@ func (x *AuthorizeCallResponse) GetApprovalId() string {
 		return x.ApprovalId
 	}
 	return ""
+}
+
+func (x *AuthorizeCallResponse) GetApprovalUsed() bool {
+	if x != nil {
+		return x.ApprovalUsed
+	}
+	return false
 }
 
 func (x *AuthorizeCallResponse) GetRules() []*QuotaState {
@@ -620,7 +630,7 @@ const file_toolgrant_v1_call_service_proto_rawDesc = "" +
 	"\x05lease\x18\r \x01(\v2\x19.google.protobuf.DurationB\x10\xbaH\r\xaa\x01\n" +
 	"\"\x04\b\x80\xa3\x052\x02\b\x01R\x05leaseB\a\n" +
 	"\x05_turnB\x13\n" +
-	"\x11_estimated_tokens\"\xee\x04\n" +
+	"\x11_estimated_tokens\"\x93\x05\n" +
 	"\x15AuthorizeCallResponse\x126\n" +
 	"\bdecision\x18\x01 \x01(\x0e2\x1a.toolgrant.v1.CallDecisionR\bdecision\x120\n" +
 	"\x06reason\x18\x02 \x01(\x0e2\x18.toolgrant.v1.CallReasonR\x06reason\x12\x18\n" +
@@ -634,7 +644,8 @@ const file_toolgrant_v1_call_service_proto_rawDesc = "" +
 	"\x11fallback_tool_ids\x18\t \x03(\tR\x0ffallbackToolIds\x12\x1f\n" +
 	"\vapproval_id\x18\n" +
 	" \x01(\tR\n" +
-	"approvalId\x12.\n" +
+	"approvalId\x12#\n" +
+	"\rapproval_used\x18\x14 \x01(\bR\fapprovalUsed\x12.\n" +
 	"\x05rules\x18\v \x03(\v2\x18.toolgrant.v1.QuotaStateR\x05rules\x126\n" +
 	"\bwithheld\x18\f \x01(\v2\x1a.toolgrant.v1.WithheldToolR\bwithheld\x12;\n" +
 	"\vexpire_time\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\n" +

@@ -2243,7 +2243,7 @@ const file_toolgrant_v1_catalog_service_proto_rawDesc = "" +
 	"\x04etag\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\x04etag\x12#\n" +
 	"\rallow_missing\x18\x03 \x01(\bR\fallowMissing\"5\n" +
 	"\x17DeleteMcpServerResponse\x12\x1a\n" +
-	"\brevision\x18\x01 \x01(\tR\brevision2\xe6\r\n" +
+	"\brevision\x18\x01 \x01(\tR\brevision2\xe8\r\n" +
 	"\x0eCatalogService\x12e\n" +
 	"\x0eCreateToolType\x12#.toolgrant.v1.CreateToolTypeRequest\x1a$.toolgrant.v1.CreateToolTypeResponse\"\bʸ\x8f\x04\x03\n" +
 	"\x01\x02\x12a\n" +
@@ -2269,11 +2269,11 @@ const file_toolgrant_v1_catalog_service_proto_rawDesc = "" +
 	"DeleteTool\x12\x1f.toolgrant.v1.DeleteToolRequest\x1a .toolgrant.v1.DeleteToolResponse\"\vʸ\x8f\x04\x03\n" +
 	"\x01\x02\x90\x02\x02\x12h\n" +
 	"\x0fCreateMcpServer\x12$.toolgrant.v1.CreateMcpServerRequest\x1a%.toolgrant.v1.CreateMcpServerResponse\"\bʸ\x8f\x04\x03\n" +
-	"\x01\x02\x12c\n" +
-	"\fGetMcpServer\x12!.toolgrant.v1.GetMcpServerRequest\x1a\".toolgrant.v1.GetMcpServerResponse\"\fʸ\x8f\x04\x04\n" +
-	"\x02\x02\x05\x90\x02\x01\x12i\n" +
-	"\x0eListMcpServers\x12#.toolgrant.v1.ListMcpServersRequest\x1a$.toolgrant.v1.ListMcpServersResponse\"\fʸ\x8f\x04\x04\n" +
-	"\x02\x02\x05\x90\x02\x01\x12k\n" +
+	"\x01\x02\x12d\n" +
+	"\fGetMcpServer\x12!.toolgrant.v1.GetMcpServerRequest\x1a\".toolgrant.v1.GetMcpServerResponse\"\rʸ\x8f\x04\x05\n" +
+	"\x03\x02\x03\x05\x90\x02\x01\x12j\n" +
+	"\x0eListMcpServers\x12#.toolgrant.v1.ListMcpServersRequest\x1a$.toolgrant.v1.ListMcpServersResponse\"\rʸ\x8f\x04\x05\n" +
+	"\x03\x02\x03\x05\x90\x02\x01\x12k\n" +
 	"\x0fUpdateMcpServer\x12$.toolgrant.v1.UpdateMcpServerRequest\x1a%.toolgrant.v1.UpdateMcpServerResponse\"\vʸ\x8f\x04\x03\n" +
 	"\x01\x02\x90\x02\x02\x12k\n" +
 	"\x0fDeleteMcpServer\x12$.toolgrant.v1.DeleteMcpServerRequest\x1a%.toolgrant.v1.DeleteMcpServerResponse\"\vʸ\x8f\x04\x03\n" +

@@ -170,6 +170,8 @@ type ToolMatch struct {
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// See Tool.category.
 	Category string `protobuf:"bytes,3,opt,name=category,proto3" json:"category,omitempty"`
+	// Where its code runs.
+	Source ToolSource `protobuf:"varint,20,opt,name=source,proto3,enum=toolgrant.v1.ToolSource" json:"source,omitempty"`
 	// See Tool.risk.
 	Risk ToolRisk `protobuf:"varint,4,opt,name=risk,proto3,enum=toolgrant.v1.ToolRisk" json:"risk,omitempty"`
 	// For the model.
@@ -241,6 +243,13 @@ func (x *ToolMatch) GetCategory() string {
 		return x.Category
 	}
 	return ""
+}
+
+func (x *ToolMatch) GetSource() ToolSource {
+	if x != nil {
+		return x.Source
+	}
+	return ToolSource_TOOL_SOURCE_UNSPECIFIED
 }
 
 func (x *ToolMatch) GetRisk() ToolRisk {
@@ -420,7 +429,7 @@ type MatchFeatures struct {
 	HistoryShare float64 `protobuf:"fixed64,9,opt,name=history_share,json=historyShare,proto3" json:"history_share,omitempty"`
 	// The likeness of the tool's nearest past request.
 	Nearest float64 `protobuf:"fixed64,10,opt,name=nearest,proto3" json:"nearest,omitempty"`
-	// How many past requests of the tool are much like this one.
+	// How many past requests of the tool are much like this one: all users', or where those are more the user's own.
 	Similar int32 `protobuf:"varint,11,opt,name=similar,proto3" json:"similar,omitempty"`
 	// What all of the above come to, before what adjustment tells.
 	Ranking float64 `protobuf:"fixed64,12,opt,name=ranking,proto3" json:"ranking,omitempty"`
@@ -949,11 +958,12 @@ var File_toolgrant_v1_discovery_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_discovery_proto_rawDesc = "" +
 	"\n" +
-	"\x1ctoolgrant/v1/discovery.proto\x12\ftoolgrant.v1\x1a\x17toolgrant/v1/tool.proto\x1a\x1btoolgrant/v1/withheld.proto\"\x97\x03\n" +
+	"\x1ctoolgrant/v1/discovery.proto\x12\ftoolgrant.v1\x1a\x17toolgrant/v1/tool.proto\x1a\x1ctoolgrant/v1/tool_type.proto\x1a\x1btoolgrant/v1/withheld.proto\"\xc9\x03\n" +
 	"\tToolMatch\x12\x17\n" +
 	"\atool_id\x18\x01 \x01(\tR\x06toolId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1a\n" +
-	"\bcategory\x18\x03 \x01(\tR\bcategory\x12*\n" +
+	"\bcategory\x18\x03 \x01(\tR\bcategory\x120\n" +
+	"\x06source\x18\x14 \x01(\x0e2\x18.toolgrant.v1.ToolSourceR\x06source\x12*\n" +
 	"\x04risk\x18\x04 \x01(\x0e2\x16.toolgrant.v1.ToolRiskR\x04risk\x12 \n" +
 	"\vdescription\x18\x05 \x01(\tR\vdescription\x12\x18\n" +
 	"\aenabled\x18\x06 \x01(\bR\aenabled\x12\x14\n" +
@@ -1066,21 +1076,23 @@ var file_toolgrant_v1_discovery_proto_goTypes = []any{
 	(*FastPath)(nil),       // 7: toolgrant.v1.FastPath
 	(*EnabledTool)(nil),    // 8: toolgrant.v1.EnabledTool
 	(*RejectedTool)(nil),   // 9: toolgrant.v1.RejectedTool
-	(ToolRisk)(0),          // 10: toolgrant.v1.ToolRisk
-	(*WithheldTool)(nil),   // 11: toolgrant.v1.WithheldTool
+	(ToolSource)(0),        // 10: toolgrant.v1.ToolSource
+	(ToolRisk)(0),          // 11: toolgrant.v1.ToolRisk
+	(*WithheldTool)(nil),   // 12: toolgrant.v1.WithheldTool
 }
 var file_toolgrant_v1_discovery_proto_depIdxs = []int32{
-	10, // 0: toolgrant.v1.ToolMatch.risk:type_name -> toolgrant.v1.ToolRisk
-	3,  // 1: toolgrant.v1.ToolMatch.why_matched:type_name -> toolgrant.v1.MatchReason
-	4,  // 2: toolgrant.v1.ToolMatch.features:type_name -> toolgrant.v1.MatchFeatures
-	0,  // 3: toolgrant.v1.MatchReason.kind:type_name -> toolgrant.v1.MatchReasonKind
-	1,  // 4: toolgrant.v1.RejectedTool.reason:type_name -> toolgrant.v1.RejectionReason
-	11, // 5: toolgrant.v1.RejectedTool.withheld:type_name -> toolgrant.v1.WithheldTool
-	6,  // [6:6] is the sub-list for method output_type
-	6,  // [6:6] is the sub-list for method input_type
-	6,  // [6:6] is the sub-list for extension type_name
-	6,  // [6:6] is the sub-list for extension extendee
-	0,  // [0:6] is the sub-list for field type_name
+	10, // 0: toolgrant.v1.ToolMatch.source:type_name -> toolgrant.v1.ToolSource
+	11, // 1: toolgrant.v1.ToolMatch.risk:type_name -> toolgrant.v1.ToolRisk
+	3,  // 2: toolgrant.v1.ToolMatch.why_matched:type_name -> toolgrant.v1.MatchReason
+	4,  // 3: toolgrant.v1.ToolMatch.features:type_name -> toolgrant.v1.MatchFeatures
+	0,  // 4: toolgrant.v1.MatchReason.kind:type_name -> toolgrant.v1.MatchReasonKind
+	1,  // 5: toolgrant.v1.RejectedTool.reason:type_name -> toolgrant.v1.RejectionReason
+	12, // 6: toolgrant.v1.RejectedTool.withheld:type_name -> toolgrant.v1.WithheldTool
+	7,  // [7:7] is the sub-list for method output_type
+	7,  // [7:7] is the sub-list for method input_type
+	7,  // [7:7] is the sub-list for extension type_name
+	7,  // [7:7] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_toolgrant_v1_discovery_proto_init() }
@@ -1089,6 +1101,7 @@ func file_toolgrant_v1_discovery_proto_init() {
 		return
 	}
 	file_toolgrant_v1_tool_proto_init()
+	file_toolgrant_v1_tool_type_proto_init()
 	file_toolgrant_v1_withheld_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -12,6 +12,7 @@ import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -180,7 +181,9 @@ type SearchToolsResponse struct {
 	// See ResolveToolsResponse.revision.
 	Revision string `protobuf:"bytes,7,opt,name=revision,proto3" json:"revision,omitempty"`
 	// See ResolveToolsResponse.stale.
-	Stale         bool `protobuf:"varint,8,opt,name=stale,proto3" json:"stale,omitempty"`
+	Stale bool `protobuf:"varint,8,opt,name=stale,proto3" json:"stale,omitempty"`
+	// The mode that counts for the user. Unless it is V2, nothing is found, and fallback says so.
+	RoutingMode   RoutingMode `protobuf:"varint,9,opt,name=routing_mode,json=routingMode,proto3,enum=toolgrant.v1.RoutingMode" json:"routing_mode,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -269,6 +272,13 @@ func (x *SearchToolsResponse) GetStale() bool {
 		return x.Stale
 	}
 	return false
+}
+
+func (x *SearchToolsResponse) GetRoutingMode() RoutingMode {
+	if x != nil {
+		return x.RoutingMode
+	}
+	return RoutingMode_ROUTING_MODE_UNSPECIFIED
 }
 
 // See the RPC.
@@ -454,11 +464,550 @@ func (x *EnableToolsResponse) GetRevision() string {
 	return ""
 }
 
+// See the RPC.
+type SetRoutingModeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The group whose members it is for. Empty: users of whose active groups none has a mode.
+	GroupId string `protobuf:"bytes,1,opt,name=group_id,json=groupId,proto3" json:"group_id,omitempty"`
+	// The mode. Unset: what was set is taken back.
+	Mode          RoutingMode `protobuf:"varint,2,opt,name=mode,proto3,enum=toolgrant.v1.RoutingMode" json:"mode,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetRoutingModeRequest) Reset() {
+	*x = SetRoutingModeRequest{}
+	mi := &file_toolgrant_v1_discovery_service_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetRoutingModeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetRoutingModeRequest) ProtoMessage() {}
+
+func (x *SetRoutingModeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgrant_v1_discovery_service_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetRoutingModeRequest.ProtoReflect.Descriptor instead.
+func (*SetRoutingModeRequest) Descriptor() ([]byte, []int) {
+	return file_toolgrant_v1_discovery_service_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *SetRoutingModeRequest) GetGroupId() string {
+	if x != nil {
+		return x.GroupId
+	}
+	return ""
+}
+
+func (x *SetRoutingModeRequest) GetMode() RoutingMode {
+	if x != nil {
+		return x.Mode
+	}
+	return RoutingMode_ROUTING_MODE_UNSPECIFIED
+}
+
+// See the RPC.
+type SetRoutingModeResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Names this write.
+	Revision      string `protobuf:"bytes,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetRoutingModeResponse) Reset() {
+	*x = SetRoutingModeResponse{}
+	mi := &file_toolgrant_v1_discovery_service_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetRoutingModeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetRoutingModeResponse) ProtoMessage() {}
+
+func (x *SetRoutingModeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgrant_v1_discovery_service_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetRoutingModeResponse.ProtoReflect.Descriptor instead.
+func (*SetRoutingModeResponse) Descriptor() ([]byte, []int) {
+	return file_toolgrant_v1_discovery_service_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *SetRoutingModeResponse) GetRevision() string {
+	if x != nil {
+		return x.Revision
+	}
+	return ""
+}
+
+// See the RPC.
+type ListRoutingModesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many at most. Default 100.
+	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// next_page_token of the page before. Empty: the first page.
+	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Default: as fresh as this server answers.
+	Consistency   *Consistency `protobuf:"bytes,3,opt,name=consistency,proto3" json:"consistency,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListRoutingModesRequest) Reset() {
+	*x = ListRoutingModesRequest{}
+	mi := &file_toolgrant_v1_discovery_service_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListRoutingModesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListRoutingModesRequest) ProtoMessage() {}
+
+func (x *ListRoutingModesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgrant_v1_discovery_service_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListRoutingModesRequest.ProtoReflect.Descriptor instead.
+func (*ListRoutingModesRequest) Descriptor() ([]byte, []int) {
+	return file_toolgrant_v1_discovery_service_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ListRoutingModesRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListRoutingModesRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListRoutingModesRequest) GetConsistency() *Consistency {
+	if x != nil {
+		return x.Consistency
+	}
+	return nil
+}
+
+// See the RPC.
+type ListRoutingModesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The modes that are set, that of all other users first, then by group id. Where none is set, V2 counts.
+	Modes []*RoutingModeSetting `protobuf:"bytes,1,rep,name=modes,proto3" json:"modes,omitempty"`
+	// Names the next page. Empty: this is the last one.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// The revision that the answer is complete through.
+	Revision      string `protobuf:"bytes,3,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListRoutingModesResponse) Reset() {
+	*x = ListRoutingModesResponse{}
+	mi := &file_toolgrant_v1_discovery_service_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListRoutingModesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListRoutingModesResponse) ProtoMessage() {}
+
+func (x *ListRoutingModesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgrant_v1_discovery_service_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListRoutingModesResponse.ProtoReflect.Descriptor instead.
+func (*ListRoutingModesResponse) Descriptor() ([]byte, []int) {
+	return file_toolgrant_v1_discovery_service_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ListRoutingModesResponse) GetModes() []*RoutingModeSetting {
+	if x != nil {
+		return x.Modes
+	}
+	return nil
+}
+
+func (x *ListRoutingModesResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+func (x *ListRoutingModesResponse) GetRevision() string {
+	if x != nil {
+		return x.Revision
+	}
+	return ""
+}
+
+// See the RPC.
+type GetDiscoveryReportRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Not before. Default: 24 hours before end_time.
+	StartTime *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	// Before. Default: now.
+	EndTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	// Of this mode only. Unset: of each mode in which something happened.
+	Mode          RoutingMode `protobuf:"varint,3,opt,name=mode,proto3,enum=toolgrant.v1.RoutingMode" json:"mode,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetDiscoveryReportRequest) Reset() {
+	*x = GetDiscoveryReportRequest{}
+	mi := &file_toolgrant_v1_discovery_service_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetDiscoveryReportRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetDiscoveryReportRequest) ProtoMessage() {}
+
+func (x *GetDiscoveryReportRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgrant_v1_discovery_service_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetDiscoveryReportRequest.ProtoReflect.Descriptor instead.
+func (*GetDiscoveryReportRequest) Descriptor() ([]byte, []int) {
+	return file_toolgrant_v1_discovery_service_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *GetDiscoveryReportRequest) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
+}
+
+func (x *GetDiscoveryReportRequest) GetEndTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndTime
+	}
+	return nil
+}
+
+func (x *GetDiscoveryReportRequest) GetMode() RoutingMode {
+	if x != nil {
+		return x.Mode
+	}
+	return RoutingMode_ROUTING_MODE_UNSPECIFIED
+}
+
+// See the RPC.
+type GetDiscoveryReportResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By mode: LEGACY, HYBRID, V2, and calls of no known mode last.
+	Reports []*DiscoveryReport `protobuf:"bytes,1,rep,name=reports,proto3" json:"reports,omitempty"`
+	// The span that was looked at.
+	StartTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	// The span that was looked at.
+	EndTime       *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetDiscoveryReportResponse) Reset() {
+	*x = GetDiscoveryReportResponse{}
+	mi := &file_toolgrant_v1_discovery_service_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetDiscoveryReportResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetDiscoveryReportResponse) ProtoMessage() {}
+
+func (x *GetDiscoveryReportResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgrant_v1_discovery_service_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetDiscoveryReportResponse.ProtoReflect.Descriptor instead.
+func (*GetDiscoveryReportResponse) Descriptor() ([]byte, []int) {
+	return file_toolgrant_v1_discovery_service_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *GetDiscoveryReportResponse) GetReports() []*DiscoveryReport {
+	if x != nil {
+		return x.Reports
+	}
+	return nil
+}
+
+func (x *GetDiscoveryReportResponse) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
+}
+
+func (x *GetDiscoveryReportResponse) GetEndTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndTime
+	}
+	return nil
+}
+
+// See the RPC.
+type SuggestCoreToolsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Not before. Default: 30 days before end_time.
+	StartTime *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	// Before. Default: now.
+	EndTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	// So many users at least must have called it with success. Default 5.
+	MinUsers *int32 `protobuf:"varint,3,opt,name=min_users,json=minUsers,proto3,oneof" json:"min_users,omitempty"`
+	// They must be this share of all users who called a tool. Default 0.2.
+	MinUserShare *float64 `protobuf:"fixed64,4,opt,name=min_user_share,json=minUserShare,proto3,oneof" json:"min_user_share,omitempty"`
+	// On so many days at least. Default 3.
+	MinDays *int32 `protobuf:"varint,5,opt,name=min_days,json=minDays,proto3,oneof" json:"min_days,omitempty"`
+	// No larger share of its calls may have failed. Default 0.2.
+	MaxErrorRate *float64 `protobuf:"fixed64,6,opt,name=max_error_rate,json=maxErrorRate,proto3,oneof" json:"max_error_rate,omitempty"`
+	// How many at most. Default 10.
+	Limit         int32 `protobuf:"varint,7,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SuggestCoreToolsRequest) Reset() {
+	*x = SuggestCoreToolsRequest{}
+	mi := &file_toolgrant_v1_discovery_service_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SuggestCoreToolsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SuggestCoreToolsRequest) ProtoMessage() {}
+
+func (x *SuggestCoreToolsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgrant_v1_discovery_service_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SuggestCoreToolsRequest.ProtoReflect.Descriptor instead.
+func (*SuggestCoreToolsRequest) Descriptor() ([]byte, []int) {
+	return file_toolgrant_v1_discovery_service_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *SuggestCoreToolsRequest) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
+}
+
+func (x *SuggestCoreToolsRequest) GetEndTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndTime
+	}
+	return nil
+}
+
+func (x *SuggestCoreToolsRequest) GetMinUsers() int32 {
+	if x != nil && x.MinUsers != nil {
+		return *x.MinUsers
+	}
+	return 0
+}
+
+func (x *SuggestCoreToolsRequest) GetMinUserShare() float64 {
+	if x != nil && x.MinUserShare != nil {
+		return *x.MinUserShare
+	}
+	return 0
+}
+
+func (x *SuggestCoreToolsRequest) GetMinDays() int32 {
+	if x != nil && x.MinDays != nil {
+		return *x.MinDays
+	}
+	return 0
+}
+
+func (x *SuggestCoreToolsRequest) GetMaxErrorRate() float64 {
+	if x != nil && x.MaxErrorRate != nil {
+		return *x.MaxErrorRate
+	}
+	return 0
+}
+
+func (x *SuggestCoreToolsRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+// See the RPC.
+type SuggestCoreToolsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tools, those that the largest share of users called first; of equals by id.
+	Suggestions []*CoreSuggestion `protobuf:"bytes,1,rep,name=suggestions,proto3" json:"suggestions,omitempty"`
+	// All users who called a tool.
+	Users int64 `protobuf:"varint,2,opt,name=users,proto3" json:"users,omitempty"`
+	// All chats in which a tool was called.
+	Chats int64 `protobuf:"varint,3,opt,name=chats,proto3" json:"chats,omitempty"`
+	// The span that was looked at.
+	StartTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	// The span that was looked at.
+	EndTime       *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SuggestCoreToolsResponse) Reset() {
+	*x = SuggestCoreToolsResponse{}
+	mi := &file_toolgrant_v1_discovery_service_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SuggestCoreToolsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SuggestCoreToolsResponse) ProtoMessage() {}
+
+func (x *SuggestCoreToolsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgrant_v1_discovery_service_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SuggestCoreToolsResponse.ProtoReflect.Descriptor instead.
+func (*SuggestCoreToolsResponse) Descriptor() ([]byte, []int) {
+	return file_toolgrant_v1_discovery_service_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *SuggestCoreToolsResponse) GetSuggestions() []*CoreSuggestion {
+	if x != nil {
+		return x.Suggestions
+	}
+	return nil
+}
+
+func (x *SuggestCoreToolsResponse) GetUsers() int64 {
+	if x != nil {
+		return x.Users
+	}
+	return 0
+}
+
+func (x *SuggestCoreToolsResponse) GetChats() int64 {
+	if x != nil {
+		return x.Chats
+	}
+	return 0
+}
+
+func (x *SuggestCoreToolsResponse) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
+}
+
+func (x *SuggestCoreToolsResponse) GetEndTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndTime
+	}
+	return nil
+}
+
 var File_toolgrant_v1_discovery_service_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_discovery_service_proto_rawDesc = "" +
 	"\n" +
-	"$toolgrant/v1/discovery_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x19toolgrant/v1/access.proto\x1a\x17toolgrant/v1/chat.proto\x1a\x1etoolgrant/v1/consistency.proto\x1a\x1ctoolgrant/v1/discovery.proto\x1a\x18toolgrant/v1/rules.proto\x1a\x1atoolgrant/v1/surface.proto\"\x94\x04\n" +
+	"$toolgrant/v1/discovery_service.proto\x12\ftoolgrant.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19toolgrant/v1/access.proto\x1a\x17toolgrant/v1/chat.proto\x1a\x1etoolgrant/v1/consistency.proto\x1a\x1ctoolgrant/v1/discovery.proto\x1a#toolgrant/v1/discovery_report.proto\x1a\x1atoolgrant/v1/routing.proto\x1a\x18toolgrant/v1/rules.proto\x1a\x1atoolgrant/v1/surface.proto\"\x94\x04\n" +
 	"\x12SearchToolsRequest\x12#\n" +
 	"\achat_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\x06chatId\x12#\n" +
@@ -475,7 +1024,7 @@ const file_toolgrant_v1_discovery_service_proto_rawDesc = "" +
 	"\aexplain\x18\n" +
 	" \x01(\bR\aexplain\x12;\n" +
 	"\vconsistency\x18\v \x01(\v2\x19.toolgrant.v1.ConsistencyR\vconsistencyB\a\n" +
-	"\x05_turn\"\xee\x02\n" +
+	"\x05_turn\"\xac\x03\n" +
 	"\x13SearchToolsResponse\x121\n" +
 	"\amatches\x18\x01 \x03(\v2\x17.toolgrant.v1.ToolMatchR\amatches\x123\n" +
 	"\arelated\x18\x02 \x03(\v2\x19.toolgrant.v1.RelatedToolR\arelated\x12%\n" +
@@ -484,7 +1033,8 @@ const file_toolgrant_v1_discovery_service_proto_rawDesc = "" +
 	"\tfast_path\x18\x05 \x01(\v2\x16.toolgrant.v1.FastPathR\bfastPath\x12'\n" +
 	"\x0fcandidate_count\x18\x06 \x01(\x05R\x0ecandidateCount\x12\x1a\n" +
 	"\brevision\x18\a \x01(\tR\brevision\x12\x14\n" +
-	"\x05stale\x18\b \x01(\bR\x05stale\"\x93\x03\n" +
+	"\x05stale\x18\b \x01(\bR\x05stale\x12<\n" +
+	"\frouting_mode\x18\t \x01(\x0e2\x19.toolgrant.v1.RoutingModeR\vroutingMode\"\x93\x03\n" +
 	"\x12EnableToolsRequest\x12#\n" +
 	"\achat_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\x06chatId\x12#\n" +
@@ -506,12 +1056,69 @@ const file_toolgrant_v1_discovery_service_proto_rawDesc = "" +
 	"\aenabled\x18\x01 \x03(\v2\x19.toolgrant.v1.EnabledToolR\aenabled\x126\n" +
 	"\brejected\x18\x02 \x03(\v2\x1a.toolgrant.v1.RejectedToolR\brejected\x124\n" +
 	"\aentries\x18\x03 \x03(\v2\x1a.toolgrant.v1.ChatLogEntryR\aentries\x12\x1a\n" +
-	"\brevision\x18\x04 \x01(\tR\brevision2\xdc\x01\n" +
+	"\brevision\x18\x04 \x01(\tR\brevision\"z\n" +
+	"\x15SetRoutingModeRequest\x12(\n" +
+	"\bgroup_id\x18\x01 \x01(\tB\r\xbaH\n" +
+	"\xd8\x01\x01r\x05\xa8\xb2\x8f\x04\x01R\agroupId\x127\n" +
+	"\x04mode\x18\x02 \x01(\x0e2\x19.toolgrant.v1.RoutingModeB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04mode\"4\n" +
+	"\x16SetRoutingModeResponse\x12\x1a\n" +
+	"\brevision\x18\x01 \x01(\tR\brevision\"\xa8\x01\n" +
+	"\x17ListRoutingModesRequest\x12'\n" +
+	"\tpage_size\x18\x01 \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\tpageToken\x12;\n" +
+	"\vconsistency\x18\x03 \x01(\v2\x19.toolgrant.v1.ConsistencyR\vconsistency\"\x96\x01\n" +
+	"\x18ListRoutingModesResponse\x126\n" +
+	"\x05modes\x18\x01 \x03(\v2 .toolgrant.v1.RoutingModeSettingR\x05modes\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n" +
+	"\brevision\x18\x03 \x01(\tR\brevision\"\xe1\x02\n" +
+	"\x19GetDiscoveryReportRequest\x129\n" +
+	"\n" +
+	"start_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
+	"\bend_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x127\n" +
+	"\x04mode\x18\x03 \x01(\x0e2\x19.toolgrant.v1.RoutingModeB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04mode:\x98\x01\xbaH\x94\x01\x1a\x91\x01\n" +
+	"\x1aget_discovery_report.range\x12\"start_time must be before end_time\x1aO!has(this.start_time) || !has(this.end_time) || this.start_time < this.end_time\"\xc7\x01\n" +
+	"\x1aGetDiscoveryReportResponse\x127\n" +
+	"\areports\x18\x01 \x03(\v2\x1d.toolgrant.v1.DiscoveryReportR\areports\x129\n" +
+	"\n" +
+	"start_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
+	"\bend_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\"\xe2\x04\n" +
+	"\x17SuggestCoreToolsRequest\x129\n" +
+	"\n" +
+	"start_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
+	"\bend_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12)\n" +
+	"\tmin_users\x18\x03 \x01(\x05B\a\xbaH\x04\x1a\x02(\x01H\x00R\bminUsers\x88\x01\x01\x12B\n" +
+	"\x0emin_user_share\x18\x04 \x01(\x01B\x17\xbaH\x14\x12\x12\x19\x00\x00\x00\x00\x00\x00\xf0?)\x00\x00\x00\x00\x00\x00\x00\x00H\x01R\fminUserShare\x88\x01\x01\x12'\n" +
+	"\bmin_days\x18\x05 \x01(\x05B\a\xbaH\x04\x1a\x02(\x01H\x02R\aminDays\x88\x01\x01\x12B\n" +
+	"\x0emax_error_rate\x18\x06 \x01(\x01B\x17\xbaH\x14\x12\x12\x19\x00\x00\x00\x00\x00\x00\xf0?)\x00\x00\x00\x00\x00\x00\x00\x00H\x03R\fmaxErrorRate\x88\x01\x01\x12\x1f\n" +
+	"\x05limit\x18\a \x01(\x05B\t\xbaH\x06\x1a\x04\x18d(\x00R\x05limit:\x96\x01\xbaH\x92\x01\x1a\x8f\x01\n" +
+	"\x18suggest_core_tools.range\x12\"start_time must be before end_time\x1aO!has(this.start_time) || !has(this.end_time) || this.start_time < this.end_timeB\f\n" +
+	"\n" +
+	"_min_usersB\x11\n" +
+	"\x0f_min_user_shareB\v\n" +
+	"\t_min_daysB\x11\n" +
+	"\x0f_max_error_rate\"\xf8\x01\n" +
+	"\x18SuggestCoreToolsResponse\x12>\n" +
+	"\vsuggestions\x18\x01 \x03(\v2\x1c.toolgrant.v1.CoreSuggestionR\vsuggestions\x12\x14\n" +
+	"\x05users\x18\x02 \x01(\x03R\x05users\x12\x14\n" +
+	"\x05chats\x18\x03 \x01(\x03R\x05chats\x129\n" +
+	"\n" +
+	"start_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
+	"\bend_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime2\x9f\x05\n" +
 	"\x10DiscoveryService\x12c\n" +
 	"\vSearchTools\x12 .toolgrant.v1.SearchToolsRequest\x1a!.toolgrant.v1.SearchToolsResponse\"\x0fʸ\x8f\x04\a\n" +
 	"\x03\x02\x03\x04\x10\x01\x90\x02\x02\x12c\n" +
 	"\vEnableTools\x12 .toolgrant.v1.EnableToolsRequest\x1a!.toolgrant.v1.EnableToolsResponse\"\x0fʸ\x8f\x04\a\n" +
-	"\x03\x02\x03\x04\x10\x01\x90\x02\x02B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
+	"\x03\x02\x03\x04\x10\x01\x90\x02\x02\x12h\n" +
+	"\x0eSetRoutingMode\x12#.toolgrant.v1.SetRoutingModeRequest\x1a$.toolgrant.v1.SetRoutingModeResponse\"\vʸ\x8f\x04\x03\n" +
+	"\x01\x02\x90\x02\x02\x12o\n" +
+	"\x10ListRoutingModes\x12%.toolgrant.v1.ListRoutingModesRequest\x1a&.toolgrant.v1.ListRoutingModesResponse\"\fʸ\x8f\x04\x04\n" +
+	"\x02\x02\x05\x90\x02\x01\x12u\n" +
+	"\x12GetDiscoveryReport\x12'.toolgrant.v1.GetDiscoveryReportRequest\x1a(.toolgrant.v1.GetDiscoveryReportResponse\"\fʸ\x8f\x04\x04\n" +
+	"\x02\x02\x05\x90\x02\x01\x12o\n" +
+	"\x10SuggestCoreTools\x12%.toolgrant.v1.SuggestCoreToolsRequest\x1a&.toolgrant.v1.SuggestCoreToolsResponse\"\fʸ\x8f\x04\x04\n" +
+	"\x02\x02\x05\x90\x02\x01B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 
 var (
 	file_toolgrant_v1_discovery_service_proto_rawDescOnce sync.Once
@@ -525,44 +1132,80 @@ func file_toolgrant_v1_discovery_service_proto_rawDescGZIP() []byte {
 	return file_toolgrant_v1_discovery_service_proto_rawDescData
 }
 
-var file_toolgrant_v1_discovery_service_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_toolgrant_v1_discovery_service_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_toolgrant_v1_discovery_service_proto_goTypes = []any{
-	(*SearchToolsRequest)(nil),  // 0: toolgrant.v1.SearchToolsRequest
-	(*SearchToolsResponse)(nil), // 1: toolgrant.v1.SearchToolsResponse
-	(*EnableToolsRequest)(nil),  // 2: toolgrant.v1.EnableToolsRequest
-	(*EnableToolsResponse)(nil), // 3: toolgrant.v1.EnableToolsResponse
-	(*Surface)(nil),             // 4: toolgrant.v1.Surface
-	(*Consistency)(nil),         // 5: toolgrant.v1.Consistency
-	(*ToolMatch)(nil),           // 6: toolgrant.v1.ToolMatch
-	(*RelatedTool)(nil),         // 7: toolgrant.v1.RelatedTool
-	(*SearchFallback)(nil),      // 8: toolgrant.v1.SearchFallback
-	(*FastPath)(nil),            // 9: toolgrant.v1.FastPath
-	(ChatActor)(0),              // 10: toolgrant.v1.ChatActor
-	(*EnabledTool)(nil),         // 11: toolgrant.v1.EnabledTool
-	(*RejectedTool)(nil),        // 12: toolgrant.v1.RejectedTool
-	(*ChatLogEntry)(nil),        // 13: toolgrant.v1.ChatLogEntry
+	(*SearchToolsRequest)(nil),         // 0: toolgrant.v1.SearchToolsRequest
+	(*SearchToolsResponse)(nil),        // 1: toolgrant.v1.SearchToolsResponse
+	(*EnableToolsRequest)(nil),         // 2: toolgrant.v1.EnableToolsRequest
+	(*EnableToolsResponse)(nil),        // 3: toolgrant.v1.EnableToolsResponse
+	(*SetRoutingModeRequest)(nil),      // 4: toolgrant.v1.SetRoutingModeRequest
+	(*SetRoutingModeResponse)(nil),     // 5: toolgrant.v1.SetRoutingModeResponse
+	(*ListRoutingModesRequest)(nil),    // 6: toolgrant.v1.ListRoutingModesRequest
+	(*ListRoutingModesResponse)(nil),   // 7: toolgrant.v1.ListRoutingModesResponse
+	(*GetDiscoveryReportRequest)(nil),  // 8: toolgrant.v1.GetDiscoveryReportRequest
+	(*GetDiscoveryReportResponse)(nil), // 9: toolgrant.v1.GetDiscoveryReportResponse
+	(*SuggestCoreToolsRequest)(nil),    // 10: toolgrant.v1.SuggestCoreToolsRequest
+	(*SuggestCoreToolsResponse)(nil),   // 11: toolgrant.v1.SuggestCoreToolsResponse
+	(*Surface)(nil),                    // 12: toolgrant.v1.Surface
+	(*Consistency)(nil),                // 13: toolgrant.v1.Consistency
+	(*ToolMatch)(nil),                  // 14: toolgrant.v1.ToolMatch
+	(*RelatedTool)(nil),                // 15: toolgrant.v1.RelatedTool
+	(*SearchFallback)(nil),             // 16: toolgrant.v1.SearchFallback
+	(*FastPath)(nil),                   // 17: toolgrant.v1.FastPath
+	(RoutingMode)(0),                   // 18: toolgrant.v1.RoutingMode
+	(ChatActor)(0),                     // 19: toolgrant.v1.ChatActor
+	(*EnabledTool)(nil),                // 20: toolgrant.v1.EnabledTool
+	(*RejectedTool)(nil),               // 21: toolgrant.v1.RejectedTool
+	(*ChatLogEntry)(nil),               // 22: toolgrant.v1.ChatLogEntry
+	(*RoutingModeSetting)(nil),         // 23: toolgrant.v1.RoutingModeSetting
+	(*timestamppb.Timestamp)(nil),      // 24: google.protobuf.Timestamp
+	(*DiscoveryReport)(nil),            // 25: toolgrant.v1.DiscoveryReport
+	(*CoreSuggestion)(nil),             // 26: toolgrant.v1.CoreSuggestion
 }
 var file_toolgrant_v1_discovery_service_proto_depIdxs = []int32{
-	4,  // 0: toolgrant.v1.SearchToolsRequest.surface:type_name -> toolgrant.v1.Surface
-	5,  // 1: toolgrant.v1.SearchToolsRequest.consistency:type_name -> toolgrant.v1.Consistency
-	6,  // 2: toolgrant.v1.SearchToolsResponse.matches:type_name -> toolgrant.v1.ToolMatch
-	7,  // 3: toolgrant.v1.SearchToolsResponse.related:type_name -> toolgrant.v1.RelatedTool
-	8,  // 4: toolgrant.v1.SearchToolsResponse.fallback:type_name -> toolgrant.v1.SearchFallback
-	9,  // 5: toolgrant.v1.SearchToolsResponse.fast_path:type_name -> toolgrant.v1.FastPath
-	4,  // 6: toolgrant.v1.EnableToolsRequest.surface:type_name -> toolgrant.v1.Surface
-	10, // 7: toolgrant.v1.EnableToolsRequest.actor:type_name -> toolgrant.v1.ChatActor
-	11, // 8: toolgrant.v1.EnableToolsResponse.enabled:type_name -> toolgrant.v1.EnabledTool
-	12, // 9: toolgrant.v1.EnableToolsResponse.rejected:type_name -> toolgrant.v1.RejectedTool
-	13, // 10: toolgrant.v1.EnableToolsResponse.entries:type_name -> toolgrant.v1.ChatLogEntry
-	0,  // 11: toolgrant.v1.DiscoveryService.SearchTools:input_type -> toolgrant.v1.SearchToolsRequest
-	2,  // 12: toolgrant.v1.DiscoveryService.EnableTools:input_type -> toolgrant.v1.EnableToolsRequest
-	1,  // 13: toolgrant.v1.DiscoveryService.SearchTools:output_type -> toolgrant.v1.SearchToolsResponse
-	3,  // 14: toolgrant.v1.DiscoveryService.EnableTools:output_type -> toolgrant.v1.EnableToolsResponse
-	13, // [13:15] is the sub-list for method output_type
-	11, // [11:13] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	12, // 0: toolgrant.v1.SearchToolsRequest.surface:type_name -> toolgrant.v1.Surface
+	13, // 1: toolgrant.v1.SearchToolsRequest.consistency:type_name -> toolgrant.v1.Consistency
+	14, // 2: toolgrant.v1.SearchToolsResponse.matches:type_name -> toolgrant.v1.ToolMatch
+	15, // 3: toolgrant.v1.SearchToolsResponse.related:type_name -> toolgrant.v1.RelatedTool
+	16, // 4: toolgrant.v1.SearchToolsResponse.fallback:type_name -> toolgrant.v1.SearchFallback
+	17, // 5: toolgrant.v1.SearchToolsResponse.fast_path:type_name -> toolgrant.v1.FastPath
+	18, // 6: toolgrant.v1.SearchToolsResponse.routing_mode:type_name -> toolgrant.v1.RoutingMode
+	12, // 7: toolgrant.v1.EnableToolsRequest.surface:type_name -> toolgrant.v1.Surface
+	19, // 8: toolgrant.v1.EnableToolsRequest.actor:type_name -> toolgrant.v1.ChatActor
+	20, // 9: toolgrant.v1.EnableToolsResponse.enabled:type_name -> toolgrant.v1.EnabledTool
+	21, // 10: toolgrant.v1.EnableToolsResponse.rejected:type_name -> toolgrant.v1.RejectedTool
+	22, // 11: toolgrant.v1.EnableToolsResponse.entries:type_name -> toolgrant.v1.ChatLogEntry
+	18, // 12: toolgrant.v1.SetRoutingModeRequest.mode:type_name -> toolgrant.v1.RoutingMode
+	13, // 13: toolgrant.v1.ListRoutingModesRequest.consistency:type_name -> toolgrant.v1.Consistency
+	23, // 14: toolgrant.v1.ListRoutingModesResponse.modes:type_name -> toolgrant.v1.RoutingModeSetting
+	24, // 15: toolgrant.v1.GetDiscoveryReportRequest.start_time:type_name -> google.protobuf.Timestamp
+	24, // 16: toolgrant.v1.GetDiscoveryReportRequest.end_time:type_name -> google.protobuf.Timestamp
+	18, // 17: toolgrant.v1.GetDiscoveryReportRequest.mode:type_name -> toolgrant.v1.RoutingMode
+	25, // 18: toolgrant.v1.GetDiscoveryReportResponse.reports:type_name -> toolgrant.v1.DiscoveryReport
+	24, // 19: toolgrant.v1.GetDiscoveryReportResponse.start_time:type_name -> google.protobuf.Timestamp
+	24, // 20: toolgrant.v1.GetDiscoveryReportResponse.end_time:type_name -> google.protobuf.Timestamp
+	24, // 21: toolgrant.v1.SuggestCoreToolsRequest.start_time:type_name -> google.protobuf.Timestamp
+	24, // 22: toolgrant.v1.SuggestCoreToolsRequest.end_time:type_name -> google.protobuf.Timestamp
+	26, // 23: toolgrant.v1.SuggestCoreToolsResponse.suggestions:type_name -> toolgrant.v1.CoreSuggestion
+	24, // 24: toolgrant.v1.SuggestCoreToolsResponse.start_time:type_name -> google.protobuf.Timestamp
+	24, // 25: toolgrant.v1.SuggestCoreToolsResponse.end_time:type_name -> google.protobuf.Timestamp
+	0,  // 26: toolgrant.v1.DiscoveryService.SearchTools:input_type -> toolgrant.v1.SearchToolsRequest
+	2,  // 27: toolgrant.v1.DiscoveryService.EnableTools:input_type -> toolgrant.v1.EnableToolsRequest
+	4,  // 28: toolgrant.v1.DiscoveryService.SetRoutingMode:input_type -> toolgrant.v1.SetRoutingModeRequest
+	6,  // 29: toolgrant.v1.DiscoveryService.ListRoutingModes:input_type -> toolgrant.v1.ListRoutingModesRequest
+	8,  // 30: toolgrant.v1.DiscoveryService.GetDiscoveryReport:input_type -> toolgrant.v1.GetDiscoveryReportRequest
+	10, // 31: toolgrant.v1.DiscoveryService.SuggestCoreTools:input_type -> toolgrant.v1.SuggestCoreToolsRequest
+	1,  // 32: toolgrant.v1.DiscoveryService.SearchTools:output_type -> toolgrant.v1.SearchToolsResponse
+	3,  // 33: toolgrant.v1.DiscoveryService.EnableTools:output_type -> toolgrant.v1.EnableToolsResponse
+	5,  // 34: toolgrant.v1.DiscoveryService.SetRoutingMode:output_type -> toolgrant.v1.SetRoutingModeResponse
+	7,  // 35: toolgrant.v1.DiscoveryService.ListRoutingModes:output_type -> toolgrant.v1.ListRoutingModesResponse
+	9,  // 36: toolgrant.v1.DiscoveryService.GetDiscoveryReport:output_type -> toolgrant.v1.GetDiscoveryReportResponse
+	11, // 37: toolgrant.v1.DiscoveryService.SuggestCoreTools:output_type -> toolgrant.v1.SuggestCoreToolsResponse
+	32, // [32:38] is the sub-list for method output_type
+	26, // [26:32] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_toolgrant_v1_discovery_service_proto_init() }
@@ -574,17 +1217,20 @@ func file_toolgrant_v1_discovery_service_proto_init() {
 	file_toolgrant_v1_chat_proto_init()
 	file_toolgrant_v1_consistency_proto_init()
 	file_toolgrant_v1_discovery_proto_init()
+	file_toolgrant_v1_discovery_report_proto_init()
+	file_toolgrant_v1_routing_proto_init()
 	file_toolgrant_v1_rules_proto_init()
 	file_toolgrant_v1_surface_proto_init()
 	file_toolgrant_v1_discovery_service_proto_msgTypes[0].OneofWrappers = []any{}
 	file_toolgrant_v1_discovery_service_proto_msgTypes[2].OneofWrappers = []any{}
+	file_toolgrant_v1_discovery_service_proto_msgTypes[10].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_toolgrant_v1_discovery_service_proto_rawDesc), len(file_toolgrant_v1_discovery_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   4,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

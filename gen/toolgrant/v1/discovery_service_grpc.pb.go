@@ -21,8 +21,12 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	DiscoveryService_SearchTools_FullMethodName = "/toolgrant.v1.DiscoveryService/SearchTools"
-	DiscoveryService_EnableTools_FullMethodName = "/toolgrant.v1.DiscoveryService/EnableTools"
+	DiscoveryService_SearchTools_FullMethodName        = "/toolgrant.v1.DiscoveryService/SearchTools"
+	DiscoveryService_EnableTools_FullMethodName        = "/toolgrant.v1.DiscoveryService/EnableTools"
+	DiscoveryService_SetRoutingMode_FullMethodName     = "/toolgrant.v1.DiscoveryService/SetRoutingMode"
+	DiscoveryService_ListRoutingModes_FullMethodName   = "/toolgrant.v1.DiscoveryService/ListRoutingModes"
+	DiscoveryService_GetDiscoveryReport_FullMethodName = "/toolgrant.v1.DiscoveryService/GetDiscoveryReport"
+	DiscoveryService_SuggestCoreTools_FullMethodName   = "/toolgrant.v1.DiscoveryService/SuggestCoreTools"
 )
 
 // DiscoveryServiceClient is the client API for DiscoveryService service.
@@ -39,6 +43,20 @@ type DiscoveryServiceClient interface {
 	// Turns tools on in a chat, by entries in its log. What may not be turned on is told one by one; the rest is
 	// written. NOT_FOUND: the chat was never created. ALREADY_EXISTS: the request_id was used for another request.
 	EnableTools(ctx context.Context, in *EnableToolsRequest, opts ...grpc.CallOption) (*EnableToolsResponse, error)
+	// Switches by which strategy requests are answered, for the members of a group or for all other users, at all servers.
+	// It is written into the audit log, and is no part of a manifest. Of a user's active groups with a mode, that of the
+	// highest priority counts; of several at one priority the most cautious mode: LEGACY, then HYBRID, then V2. With a
+	// group go its modes. NOT_FOUND: there is no such group.
+	SetRoutingMode(ctx context.Context, in *SetRoutingModeRequest, opts ...grpc.CallOption) (*SetRoutingModeResponse, error)
+	// Lists the modes that are set, by group.
+	ListRoutingModes(ctx context.Context, in *ListRoutingModesRequest, opts ...grpc.CallOption) (*ListRoutingModesResponse, error)
+	// Reports how well tools were found and used in a span of time, for each routing mode, from what the database holds.
+	// What happened within the last second may be missing.
+	GetDiscoveryReport(ctx context.Context, in *GetDiscoveryReportRequest, opts ...grpc.CallOption) (*GetDiscoveryReportResponse, error)
+	// Suggests tools that so many users call that they might be core tools, with the evidence. It changes nothing: an
+	// operator decides. Only shared, active tools are suggested that are no core tools yet, of LOW risk with all their
+	// functions, and whose type is not disabled.
+	SuggestCoreTools(ctx context.Context, in *SuggestCoreToolsRequest, opts ...grpc.CallOption) (*SuggestCoreToolsResponse, error)
 }
 
 type discoveryServiceClient struct {
@@ -69,6 +87,46 @@ func (c *discoveryServiceClient) EnableTools(ctx context.Context, in *EnableTool
 	return out, nil
 }
 
+func (c *discoveryServiceClient) SetRoutingMode(ctx context.Context, in *SetRoutingModeRequest, opts ...grpc.CallOption) (*SetRoutingModeResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SetRoutingModeResponse)
+	err := c.cc.Invoke(ctx, DiscoveryService_SetRoutingMode_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *discoveryServiceClient) ListRoutingModes(ctx context.Context, in *ListRoutingModesRequest, opts ...grpc.CallOption) (*ListRoutingModesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListRoutingModesResponse)
+	err := c.cc.Invoke(ctx, DiscoveryService_ListRoutingModes_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *discoveryServiceClient) GetDiscoveryReport(ctx context.Context, in *GetDiscoveryReportRequest, opts ...grpc.CallOption) (*GetDiscoveryReportResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetDiscoveryReportResponse)
+	err := c.cc.Invoke(ctx, DiscoveryService_GetDiscoveryReport_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *discoveryServiceClient) SuggestCoreTools(ctx context.Context, in *SuggestCoreToolsRequest, opts ...grpc.CallOption) (*SuggestCoreToolsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SuggestCoreToolsResponse)
+	err := c.cc.Invoke(ctx, DiscoveryService_SuggestCoreTools_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // DiscoveryServiceServer is the server API for DiscoveryService service.
 // All implementations must embed UnimplementedDiscoveryServiceServer
 // for forward compatibility.
@@ -83,6 +141,20 @@ type DiscoveryServiceServer interface {
 	// Turns tools on in a chat, by entries in its log. What may not be turned on is told one by one; the rest is
 	// written. NOT_FOUND: the chat was never created. ALREADY_EXISTS: the request_id was used for another request.
 	EnableTools(context.Context, *EnableToolsRequest) (*EnableToolsResponse, error)
+	// Switches by which strategy requests are answered, for the members of a group or for all other users, at all servers.
+	// It is written into the audit log, and is no part of a manifest. Of a user's active groups with a mode, that of the
+	// highest priority counts; of several at one priority the most cautious mode: LEGACY, then HYBRID, then V2. With a
+	// group go its modes. NOT_FOUND: there is no such group.
+	SetRoutingMode(context.Context, *SetRoutingModeRequest) (*SetRoutingModeResponse, error)
+	// Lists the modes that are set, by group.
+	ListRoutingModes(context.Context, *ListRoutingModesRequest) (*ListRoutingModesResponse, error)
+	// Reports how well tools were found and used in a span of time, for each routing mode, from what the database holds.
+	// What happened within the last second may be missing.
+	GetDiscoveryReport(context.Context, *GetDiscoveryReportRequest) (*GetDiscoveryReportResponse, error)
+	// Suggests tools that so many users call that they might be core tools, with the evidence. It changes nothing: an
+	// operator decides. Only shared, active tools are suggested that are no core tools yet, of LOW risk with all their
+	// functions, and whose type is not disabled.
+	SuggestCoreTools(context.Context, *SuggestCoreToolsRequest) (*SuggestCoreToolsResponse, error)
 	mustEmbedUnimplementedDiscoveryServiceServer()
 }
 
@@ -98,6 +170,18 @@ func (UnimplementedDiscoveryServiceServer) SearchTools(context.Context, *SearchT
 }
 func (UnimplementedDiscoveryServiceServer) EnableTools(context.Context, *EnableToolsRequest) (*EnableToolsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method EnableTools not implemented")
+}
+func (UnimplementedDiscoveryServiceServer) SetRoutingMode(context.Context, *SetRoutingModeRequest) (*SetRoutingModeResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetRoutingMode not implemented")
+}
+func (UnimplementedDiscoveryServiceServer) ListRoutingModes(context.Context, *ListRoutingModesRequest) (*ListRoutingModesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListRoutingModes not implemented")
+}
+func (UnimplementedDiscoveryServiceServer) GetDiscoveryReport(context.Context, *GetDiscoveryReportRequest) (*GetDiscoveryReportResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetDiscoveryReport not implemented")
+}
+func (UnimplementedDiscoveryServiceServer) SuggestCoreTools(context.Context, *SuggestCoreToolsRequest) (*SuggestCoreToolsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SuggestCoreTools not implemented")
 }
 func (UnimplementedDiscoveryServiceServer) mustEmbedUnimplementedDiscoveryServiceServer() {}
 func (UnimplementedDiscoveryServiceServer) testEmbeddedByValue()                          {}
@@ -156,6 +240,78 @@ func _DiscoveryService_EnableTools_Handler(srv interface{}, ctx context.Context,
 	return interceptor(ctx, in, info, handler)
 }
 
+func _DiscoveryService_SetRoutingMode_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetRoutingModeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DiscoveryServiceServer).SetRoutingMode(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: DiscoveryService_SetRoutingMode_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DiscoveryServiceServer).SetRoutingMode(ctx, req.(*SetRoutingModeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _DiscoveryService_ListRoutingModes_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListRoutingModesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DiscoveryServiceServer).ListRoutingModes(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: DiscoveryService_ListRoutingModes_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DiscoveryServiceServer).ListRoutingModes(ctx, req.(*ListRoutingModesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _DiscoveryService_GetDiscoveryReport_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetDiscoveryReportRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DiscoveryServiceServer).GetDiscoveryReport(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: DiscoveryService_GetDiscoveryReport_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DiscoveryServiceServer).GetDiscoveryReport(ctx, req.(*GetDiscoveryReportRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _DiscoveryService_SuggestCoreTools_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SuggestCoreToolsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DiscoveryServiceServer).SuggestCoreTools(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: DiscoveryService_SuggestCoreTools_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DiscoveryServiceServer).SuggestCoreTools(ctx, req.(*SuggestCoreToolsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // DiscoveryService_ServiceDesc is the grpc.ServiceDesc for DiscoveryService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -170,6 +326,22 @@ var DiscoveryService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "EnableTools",
 			Handler:    _DiscoveryService_EnableTools_Handler,
+		},
+		{
+			MethodName: "SetRoutingMode",
+			Handler:    _DiscoveryService_SetRoutingMode_Handler,
+		},
+		{
+			MethodName: "ListRoutingModes",
+			Handler:    _DiscoveryService_ListRoutingModes_Handler,
+		},
+		{
+			MethodName: "GetDiscoveryReport",
+			Handler:    _DiscoveryService_GetDiscoveryReport_Handler,
+		},
+		{
+			MethodName: "SuggestCoreTools",
+			Handler:    _DiscoveryService_SuggestCoreTools_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -94,7 +94,7 @@ type ResolveToolsRequest struct {
 	// Default BASIC.
 	View ToolView `protobuf:"varint,6,opt,name=view,proto3,enum=toolgrant.v1.ToolView" json:"view,omitempty"`
 	// What the user wrote, to narrow a large effective set just in time: see ResolveToolsResponse.deferred. At most 64 KiB,
-	// of which the first 4,096 bytes are looked at. Empty: nothing is narrowed.
+	// of which the first 4,096 bytes are looked at. Empty, or while the user's routing mode is not V2: nothing is narrowed.
 	Query         string `protobuf:"bytes,7,opt,name=query,proto3" json:"query,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -255,7 +255,9 @@ type ToolFunction struct {
 	// For people; of a function of an external MCP server only.
 	Title string `protobuf:"bytes,4,opt,name=title,proto3" json:"title,omitempty"`
 	// What its external MCP server says of it.
-	Annotations   *McpAnnotations `protobuf:"bytes,5,opt,name=annotations,proto3" json:"annotations,omitempty"`
+	Annotations *McpAnnotations `protobuf:"bytes,5,opt,name=annotations,proto3" json:"annotations,omitempty"`
+	// JSON Schema of what it returns as structured content; of a function of an external MCP server only. Unset: unknown.
+	OutputSchema  *structpb.Struct `protobuf:"bytes,6,opt,name=output_schema,json=outputSchema,proto3" json:"output_schema,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -321,6 +323,13 @@ func (x *ToolFunction) GetTitle() string {
 func (x *ToolFunction) GetAnnotations() *McpAnnotations {
 	if x != nil {
 		return x.Annotations
+	}
+	return nil
+}
+
+func (x *ToolFunction) GetOutputSchema() *structpb.Struct {
+	if x != nil {
+		return x.OutputSchema
 	}
 	return nil
 }
@@ -1347,13 +1356,14 @@ const file_toolgrant_v1_entitlement_service_proto_rawDesc = "" +
 	"\x04core\x18\x01 \x01(\bR\x04core\x12\x12\n" +
 	"\x04chat\x18\x02 \x01(\bR\x04chat\x12\x1d\n" +
 	"\n" +
-	"avatar_ids\x18\x03 \x03(\tR\tavatarIds\"\xd6\x01\n" +
+	"avatar_ids\x18\x03 \x03(\tR\tavatarIds\"\x94\x02\n" +
 	"\fToolFunction\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12:\n" +
 	"\finput_schema\x18\x03 \x01(\v2\x17.google.protobuf.StructR\vinputSchema\x12\x14\n" +
 	"\x05title\x18\x04 \x01(\tR\x05title\x12>\n" +
-	"\vannotations\x18\x05 \x01(\v2\x1c.toolgrant.v1.McpAnnotationsR\vannotations\"\x9f\x01\n" +
+	"\vannotations\x18\x05 \x01(\v2\x1c.toolgrant.v1.McpAnnotationsR\vannotations\x12<\n" +
+	"\routput_schema\x18\x06 \x01(\v2\x17.google.protobuf.StructR\foutputSchema\"\x9f\x01\n" +
 	"\x13QuarantinedFunction\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12;\n" +
 	"\n" +
@@ -1518,43 +1528,44 @@ var file_toolgrant_v1_entitlement_service_proto_depIdxs = []int32{
 	0,  // 2: toolgrant.v1.ResolveToolsRequest.view:type_name -> toolgrant.v1.ToolView
 	16, // 3: toolgrant.v1.ToolFunction.input_schema:type_name -> google.protobuf.Struct
 	17, // 4: toolgrant.v1.ToolFunction.annotations:type_name -> toolgrant.v1.McpAnnotations
-	18, // 5: toolgrant.v1.QuarantinedFunction.difference:type_name -> toolgrant.v1.McpDifference
-	19, // 6: toolgrant.v1.EffectiveTool.risk:type_name -> toolgrant.v1.ToolRisk
-	20, // 7: toolgrant.v1.EffectiveTool.source:type_name -> toolgrant.v1.ToolSource
-	2,  // 8: toolgrant.v1.EffectiveTool.enabled_by:type_name -> toolgrant.v1.EnabledBy
-	16, // 9: toolgrant.v1.EffectiveTool.config:type_name -> google.protobuf.Struct
-	3,  // 10: toolgrant.v1.EffectiveTool.functions:type_name -> toolgrant.v1.ToolFunction
-	21, // 11: toolgrant.v1.EffectiveTool.quotas:type_name -> toolgrant.v1.QuotaState
-	4,  // 12: toolgrant.v1.EffectiveTool.quarantined_functions:type_name -> toolgrant.v1.QuarantinedFunction
-	5,  // 13: toolgrant.v1.ResolveToolsResponse.tools:type_name -> toolgrant.v1.EffectiveTool
-	22, // 14: toolgrant.v1.ResolveToolsResponse.withheld:type_name -> toolgrant.v1.WithheldTool
-	7,  // 15: toolgrant.v1.ResolveToolsResponse.deferred:type_name -> toolgrant.v1.DeferredTool
-	14, // 16: toolgrant.v1.WatchToolsRequest.surface:type_name -> toolgrant.v1.Surface
-	15, // 17: toolgrant.v1.WatchToolsRequest.consistency:type_name -> toolgrant.v1.Consistency
-	0,  // 18: toolgrant.v1.WatchToolsRequest.view:type_name -> toolgrant.v1.ToolView
-	5,  // 19: toolgrant.v1.WatchToolsResponse.tools:type_name -> toolgrant.v1.EffectiveTool
-	22, // 20: toolgrant.v1.WatchToolsResponse.withheld:type_name -> toolgrant.v1.WithheldTool
-	14, // 21: toolgrant.v1.CheckToolRequest.surface:type_name -> toolgrant.v1.Surface
-	15, // 22: toolgrant.v1.CheckToolRequest.consistency:type_name -> toolgrant.v1.Consistency
-	23, // 23: toolgrant.v1.CheckToolResponse.reason:type_name -> toolgrant.v1.WithheldReason
-	14, // 24: toolgrant.v1.ExplainToolRequest.surface:type_name -> toolgrant.v1.Surface
-	15, // 25: toolgrant.v1.ExplainToolRequest.consistency:type_name -> toolgrant.v1.Consistency
-	23, // 26: toolgrant.v1.ExplainToolResponse.reason:type_name -> toolgrant.v1.WithheldReason
-	24, // 27: toolgrant.v1.ExplainToolResponse.steps:type_name -> toolgrant.v1.ExplainStep
-	22, // 28: toolgrant.v1.ExplainToolResponse.withheld:type_name -> toolgrant.v1.WithheldTool
-	1,  // 29: toolgrant.v1.EntitlementService.ResolveTools:input_type -> toolgrant.v1.ResolveToolsRequest
-	10, // 30: toolgrant.v1.EntitlementService.CheckTool:input_type -> toolgrant.v1.CheckToolRequest
-	12, // 31: toolgrant.v1.EntitlementService.ExplainTool:input_type -> toolgrant.v1.ExplainToolRequest
-	8,  // 32: toolgrant.v1.EntitlementService.WatchTools:input_type -> toolgrant.v1.WatchToolsRequest
-	6,  // 33: toolgrant.v1.EntitlementService.ResolveTools:output_type -> toolgrant.v1.ResolveToolsResponse
-	11, // 34: toolgrant.v1.EntitlementService.CheckTool:output_type -> toolgrant.v1.CheckToolResponse
-	13, // 35: toolgrant.v1.EntitlementService.ExplainTool:output_type -> toolgrant.v1.ExplainToolResponse
-	9,  // 36: toolgrant.v1.EntitlementService.WatchTools:output_type -> toolgrant.v1.WatchToolsResponse
-	33, // [33:37] is the sub-list for method output_type
-	29, // [29:33] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	16, // 5: toolgrant.v1.ToolFunction.output_schema:type_name -> google.protobuf.Struct
+	18, // 6: toolgrant.v1.QuarantinedFunction.difference:type_name -> toolgrant.v1.McpDifference
+	19, // 7: toolgrant.v1.EffectiveTool.risk:type_name -> toolgrant.v1.ToolRisk
+	20, // 8: toolgrant.v1.EffectiveTool.source:type_name -> toolgrant.v1.ToolSource
+	2,  // 9: toolgrant.v1.EffectiveTool.enabled_by:type_name -> toolgrant.v1.EnabledBy
+	16, // 10: toolgrant.v1.EffectiveTool.config:type_name -> google.protobuf.Struct
+	3,  // 11: toolgrant.v1.EffectiveTool.functions:type_name -> toolgrant.v1.ToolFunction
+	21, // 12: toolgrant.v1.EffectiveTool.quotas:type_name -> toolgrant.v1.QuotaState
+	4,  // 13: toolgrant.v1.EffectiveTool.quarantined_functions:type_name -> toolgrant.v1.QuarantinedFunction
+	5,  // 14: toolgrant.v1.ResolveToolsResponse.tools:type_name -> toolgrant.v1.EffectiveTool
+	22, // 15: toolgrant.v1.ResolveToolsResponse.withheld:type_name -> toolgrant.v1.WithheldTool
+	7,  // 16: toolgrant.v1.ResolveToolsResponse.deferred:type_name -> toolgrant.v1.DeferredTool
+	14, // 17: toolgrant.v1.WatchToolsRequest.surface:type_name -> toolgrant.v1.Surface
+	15, // 18: toolgrant.v1.WatchToolsRequest.consistency:type_name -> toolgrant.v1.Consistency
+	0,  // 19: toolgrant.v1.WatchToolsRequest.view:type_name -> toolgrant.v1.ToolView
+	5,  // 20: toolgrant.v1.WatchToolsResponse.tools:type_name -> toolgrant.v1.EffectiveTool
+	22, // 21: toolgrant.v1.WatchToolsResponse.withheld:type_name -> toolgrant.v1.WithheldTool
+	14, // 22: toolgrant.v1.CheckToolRequest.surface:type_name -> toolgrant.v1.Surface
+	15, // 23: toolgrant.v1.CheckToolRequest.consistency:type_name -> toolgrant.v1.Consistency
+	23, // 24: toolgrant.v1.CheckToolResponse.reason:type_name -> toolgrant.v1.WithheldReason
+	14, // 25: toolgrant.v1.ExplainToolRequest.surface:type_name -> toolgrant.v1.Surface
+	15, // 26: toolgrant.v1.ExplainToolRequest.consistency:type_name -> toolgrant.v1.Consistency
+	23, // 27: toolgrant.v1.ExplainToolResponse.reason:type_name -> toolgrant.v1.WithheldReason
+	24, // 28: toolgrant.v1.ExplainToolResponse.steps:type_name -> toolgrant.v1.ExplainStep
+	22, // 29: toolgrant.v1.ExplainToolResponse.withheld:type_name -> toolgrant.v1.WithheldTool
+	1,  // 30: toolgrant.v1.EntitlementService.ResolveTools:input_type -> toolgrant.v1.ResolveToolsRequest
+	10, // 31: toolgrant.v1.EntitlementService.CheckTool:input_type -> toolgrant.v1.CheckToolRequest
+	12, // 32: toolgrant.v1.EntitlementService.ExplainTool:input_type -> toolgrant.v1.ExplainToolRequest
+	8,  // 33: toolgrant.v1.EntitlementService.WatchTools:input_type -> toolgrant.v1.WatchToolsRequest
+	6,  // 34: toolgrant.v1.EntitlementService.ResolveTools:output_type -> toolgrant.v1.ResolveToolsResponse
+	11, // 35: toolgrant.v1.EntitlementService.CheckTool:output_type -> toolgrant.v1.CheckToolResponse
+	13, // 36: toolgrant.v1.EntitlementService.ExplainTool:output_type -> toolgrant.v1.ExplainToolResponse
+	9,  // 37: toolgrant.v1.EntitlementService.WatchTools:output_type -> toolgrant.v1.WatchToolsResponse
+	34, // [34:38] is the sub-list for method output_type
+	30, // [30:34] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_toolgrant_v1_entitlement_service_proto_init() }

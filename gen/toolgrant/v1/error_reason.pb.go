@@ -88,6 +88,10 @@ const (
 	ErrorReason_ERROR_REASON_ROLE_NOT_ALLOWED ErrorReason = 61
 	// PERMISSION_DENIED: a frontend asked for what is not its own user's.
 	ErrorReason_ERROR_REASON_ANOTHER_USER ErrorReason = 62
+	// FAILED_PRECONDITION: the API key was revoked, or has expired.
+	ErrorReason_ERROR_REASON_API_KEY_ENDED ErrorReason = 63
+	// UNAVAILABLE: the keys of the token's issuer cannot be had now; try again.
+	ErrorReason_ERROR_REASON_ISSUER_UNAVAILABLE ErrorReason = 64
 )
 
 // Enum value maps for ErrorReason.
@@ -121,6 +125,8 @@ var (
 		60: "ERROR_REASON_UNAUTHENTICATED",
 		61: "ERROR_REASON_ROLE_NOT_ALLOWED",
 		62: "ERROR_REASON_ANOTHER_USER",
+		63: "ERROR_REASON_API_KEY_ENDED",
+		64: "ERROR_REASON_ISSUER_UNAVAILABLE",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":                  0,
@@ -151,6 +157,8 @@ var (
 		"ERROR_REASON_UNAUTHENTICATED":              60,
 		"ERROR_REASON_ROLE_NOT_ALLOWED":             61,
 		"ERROR_REASON_ANOTHER_USER":                 62,
+		"ERROR_REASON_API_KEY_ENDED":                63,
+		"ERROR_REASON_ISSUER_UNAVAILABLE":           64,
 	}
 )
 
@@ -185,7 +193,7 @@ var File_toolgrant_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x1ftoolgrant/v1/error_reason.proto\x12\ftoolgrant.v1*\xb6\a\n" +
+	"\x1ftoolgrant/v1/error_reason.proto\x12\ftoolgrant.v1*\xfb\a\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12\x1a\n" +
@@ -215,7 +223,9 @@ const file_toolgrant_v1_error_reason_proto_rawDesc = "" +
 	"\x1eERROR_REASON_DEADLINE_REQUIRED\x10*\x12 \n" +
 	"\x1cERROR_REASON_UNAUTHENTICATED\x10<\x12!\n" +
 	"\x1dERROR_REASON_ROLE_NOT_ALLOWED\x10=\x12\x1d\n" +
-	"\x19ERROR_REASON_ANOTHER_USER\x10>B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
+	"\x19ERROR_REASON_ANOTHER_USER\x10>\x12\x1e\n" +
+	"\x1aERROR_REASON_API_KEY_ENDED\x10?\x12#\n" +
+	"\x1fERROR_REASON_ISSUER_UNAVAILABLE\x10@B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 
 var (
 	file_toolgrant_v1_error_reason_proto_rawDescOnce sync.Once

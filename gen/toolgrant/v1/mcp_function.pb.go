@@ -265,6 +265,8 @@ type McpFunction struct {
 	Title string `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
 	// For the model; at most 64 KiB.
 	Description string `protobuf:"bytes,3,opt,name=description,proto3" json:"description,omitempty"`
+	// JSON Schema of what it returns as structured content. Unset: unknown. See ToolType.config_schema for references.
+	OutputSchema *structpb.Struct `protobuf:"bytes,8,opt,name=output_schema,json=outputSchema,proto3" json:"output_schema,omitempty"`
 	// JSON Schema of the arguments. Unset: any object. See ToolType.config_schema for references.
 	InputSchema *structpb.Struct `protobuf:"bytes,4,opt,name=input_schema,json=inputSchema,proto3" json:"input_schema,omitempty"`
 	// What the server says of it.
@@ -330,6 +332,13 @@ func (x *McpFunction) GetDescription() string {
 	return ""
 }
 
+func (x *McpFunction) GetOutputSchema() *structpb.Struct {
+	if x != nil {
+		return x.OutputSchema
+	}
+	return nil
+}
+
 func (x *McpFunction) GetInputSchema() *structpb.Struct {
 	if x != nil {
 		return x.InputSchema
@@ -382,13 +391,14 @@ const file_toolgrant_v1_mcp_function_proto_rawDesc = "" +
 	"\x06pinned\x18\x04 \x01(\v2\x19.toolgrant.v1.McpFunctionR\x06pinned\x125\n" +
 	"\bobserved\x18\x05 \x01(\v2\x19.toolgrant.v1.McpFunctionR\bobserved\x12\x1a\n" +
 	"\bfindings\x18\x06 \x03(\tR\bfindings\x12=\n" +
-	"\fobserve_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\vobserveTime\"\xd7\x02\n" +
+	"\fobserve_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\vobserveTime\"\x95\x03\n" +
 	"\vMcpFunction\x12\x1e\n" +
 	"\x04name\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\xb0\xb2\x8f\x04\x01R\x04name\x12#\n" +
 	"\x05title\x18\x02 \x01(\tB\r\xbaH\n" +
 	"r\b\xc0\xb2\x8f\x04\x01(\x80\bR\x05title\x120\n" +
-	"\vdescription\x18\x03 \x01(\tB\x0e\xbaH\vr\t\xc0\xb2\x8f\x04\x01(\x80\x80\x04R\vdescription\x12:\n" +
+	"\vdescription\x18\x03 \x01(\tB\x0e\xbaH\vr\t\xc0\xb2\x8f\x04\x01(\x80\x80\x04R\vdescription\x12<\n" +
+	"\routput_schema\x18\b \x01(\v2\x17.google.protobuf.StructR\foutputSchema\x12:\n" +
 	"\finput_schema\x18\x04 \x01(\v2\x17.google.protobuf.StructR\vinputSchema\x12>\n" +
 	"\vannotations\x18\x05 \x01(\v2\x1c.toolgrant.v1.McpAnnotationsR\vannotations\x124\n" +
 	"\x04risk\x18\x06 \x01(\x0e2\x16.toolgrant.v1.ToolRiskB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04risk\x12\x1f\n" +
@@ -427,14 +437,15 @@ var file_toolgrant_v1_mcp_function_proto_depIdxs = []int32{
 	3, // 1: toolgrant.v1.McpObservation.pinned:type_name -> toolgrant.v1.McpFunction
 	3, // 2: toolgrant.v1.McpObservation.observed:type_name -> toolgrant.v1.McpFunction
 	4, // 3: toolgrant.v1.McpObservation.observe_time:type_name -> google.protobuf.Timestamp
-	5, // 4: toolgrant.v1.McpFunction.input_schema:type_name -> google.protobuf.Struct
-	1, // 5: toolgrant.v1.McpFunction.annotations:type_name -> toolgrant.v1.McpAnnotations
-	6, // 6: toolgrant.v1.McpFunction.risk:type_name -> toolgrant.v1.ToolRisk
-	7, // [7:7] is the sub-list for method output_type
-	7, // [7:7] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	5, // 4: toolgrant.v1.McpFunction.output_schema:type_name -> google.protobuf.Struct
+	5, // 5: toolgrant.v1.McpFunction.input_schema:type_name -> google.protobuf.Struct
+	1, // 6: toolgrant.v1.McpFunction.annotations:type_name -> toolgrant.v1.McpAnnotations
+	6, // 7: toolgrant.v1.McpFunction.risk:type_name -> toolgrant.v1.ToolRisk
+	8, // [8:8] is the sub-list for method output_type
+	8, // [8:8] is the sub-list for method input_type
+	8, // [8:8] is the sub-list for extension type_name
+	8, // [8:8] is the sub-list for extension extendee
+	0, // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_toolgrant_v1_mcp_function_proto_init() }

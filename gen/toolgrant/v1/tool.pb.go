@@ -190,6 +190,63 @@ func (x *LocalizedText) GetDescription() string {
 	return ""
 }
 
+// What a tool has of the external MCP server that its type stands for.
+type ToolMcp struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The names that its functions have on the server. Empty: all of them, also those that are approved later. In a write each
+	// must be a function of the type, or one in quarantine; what the server no longer has is not given.
+	Functions []string `protobuf:"bytes,1,rep,name=functions,proto3" json:"functions,omitempty"`
+	// Added to McpServer.headers_from_env when this tool's functions are called; of one name this one counts. So tools of one
+	// server may have different credentials.
+	HeadersFromEnv map[string]string `protobuf:"bytes,2,rep,name=headers_from_env,json=headersFromEnv,proto3" json:"headers_from_env,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *ToolMcp) Reset() {
+	*x = ToolMcp{}
+	mi := &file_toolgrant_v1_tool_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ToolMcp) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ToolMcp) ProtoMessage() {}
+
+func (x *ToolMcp) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgrant_v1_tool_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ToolMcp.ProtoReflect.Descriptor instead.
+func (*ToolMcp) Descriptor() ([]byte, []int) {
+	return file_toolgrant_v1_tool_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ToolMcp) GetFunctions() []string {
+	if x != nil {
+		return x.Functions
+	}
+	return nil
+}
+
+func (x *ToolMcp) GetHeadersFromEnv() map[string]string {
+	if x != nil {
+		return x.HeadersFromEnv
+	}
+	return nil
+}
+
 // A Tool Type instantiated with a configuration and a prompt. Availability, enabling, quota and audit all
 // speak of Tool Ids.
 type Tool struct {
@@ -242,14 +299,16 @@ type Tool struct {
 	// What the tool declares about itself.
 	Capability *Capability `protobuf:"bytes,22,opt,name=capability,proto3" json:"capability,omitempty"`
 	// When it is put aside for failing.
-	Health        *HealthPolicy `protobuf:"bytes,23,opt,name=health,proto3" json:"health,omitempty"`
+	Health *HealthPolicy `protobuf:"bytes,23,opt,name=health,proto3" json:"health,omitempty"`
+	// What it has of its external MCP server. Refused for tools of other types.
+	Mcp           *ToolMcp `protobuf:"bytes,24,opt,name=mcp,proto3" json:"mcp,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Tool) Reset() {
 	*x = Tool{}
-	mi := &file_toolgrant_v1_tool_proto_msgTypes[1]
+	mi := &file_toolgrant_v1_tool_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -261,7 +320,7 @@ func (x *Tool) String() string {
 func (*Tool) ProtoMessage() {}
 
 func (x *Tool) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgrant_v1_tool_proto_msgTypes[1]
+	mi := &file_toolgrant_v1_tool_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -274,7 +333,7 @@ func (x *Tool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tool.ProtoReflect.Descriptor instead.
 func (*Tool) Descriptor() ([]byte, []int) {
-	return file_toolgrant_v1_tool_proto_rawDescGZIP(), []int{1}
+	return file_toolgrant_v1_tool_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Tool) GetToolId() string {
@@ -438,6 +497,13 @@ func (x *Tool) GetHealth() *HealthPolicy {
 	return nil
 }
 
+func (x *Tool) GetMcp() *ToolMcp {
+	if x != nil {
+		return x.Mcp
+	}
+	return nil
+}
+
 var File_toolgrant_v1_tool_proto protoreflect.FileDescriptor
 
 const file_toolgrant_v1_tool_proto_rawDesc = "" +
@@ -446,7 +512,13 @@ const file_toolgrant_v1_tool_proto_rawDesc = "" +
 	"\rLocalizedText\x12#\n" +
 	"\x05title\x18\x01 \x01(\tB\r\xbaH\n" +
 	"r\b\xc0\xb2\x8f\x04\x01(\x80\bR\x05title\x120\n" +
-	"\vdescription\x18\x02 \x01(\tB\x0e\xbaH\vr\t\xc0\xb2\x8f\x04\x01(\x80\x80\x04R\vdescription\"\xc0\t\n" +
+	"\vdescription\x18\x02 \x01(\tB\x0e\xbaH\vr\t\xc0\xb2\x8f\x04\x01(\x80\x80\x04R\vdescription\"\xac\x02\n" +
+	"\aToolMcp\x122\n" +
+	"\tfunctions\x18\x01 \x03(\tB\x14\xbaH\x11\x92\x01\x0e\x10\xd0\x0f\x18\x01\"\ar\x05\xb0\xb2\x8f\x04\x01R\tfunctions\x12\xa9\x01\n" +
+	"\x10headers_from_env\x18\x02 \x03(\v2).toolgrant.v1.ToolMcp.HeadersFromEnvEntryBT\xbaHQ\x9a\x01N\x10@\"&r$2\"^[A-Za-z0-9!#$%&'*+.^_|~-]{1,128}$*\"r 2\x1e^[A-Za-z_][A-Za-z0-9_]{0,127}$R\x0eheadersFromEnv\x1aA\n" +
+	"\x13HeadersFromEnvEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe9\t\n" +
 	"\x04Tool\x12#\n" +
 	"\atool_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\x06toolId\x12,\n" +
@@ -486,7 +558,8 @@ const file_toolgrant_v1_tool_proto_rawDesc = "" +
 	"\n" +
 	"capability\x18\x16 \x01(\v2\x18.toolgrant.v1.CapabilityR\n" +
 	"capability\x122\n" +
-	"\x06health\x18\x17 \x01(\v2\x1a.toolgrant.v1.HealthPolicyR\x06health\x1aY\n" +
+	"\x06health\x18\x17 \x01(\v2\x1a.toolgrant.v1.HealthPolicyR\x06health\x12'\n" +
+	"\x03mcp\x18\x18 \x01(\v2\x15.toolgrant.v1.ToolMcpR\x03mcp\x1aY\n" +
 	"\x0eLocalizedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x121\n" +
 	"\x05value\x18\x02 \x01(\v2\x1b.toolgrant.v1.LocalizedTextR\x05value:\x028\x01*Z\n" +
@@ -514,32 +587,36 @@ func file_toolgrant_v1_tool_proto_rawDescGZIP() []byte {
 }
 
 var file_toolgrant_v1_tool_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_toolgrant_v1_tool_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_toolgrant_v1_tool_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_toolgrant_v1_tool_proto_goTypes = []any{
 	(ToolStatus)(0),         // 0: toolgrant.v1.ToolStatus
 	(ToolRisk)(0),           // 1: toolgrant.v1.ToolRisk
 	(*LocalizedText)(nil),   // 2: toolgrant.v1.LocalizedText
-	(*Tool)(nil),            // 3: toolgrant.v1.Tool
-	nil,                     // 4: toolgrant.v1.Tool.LocalizedEntry
-	(*structpb.Struct)(nil), // 5: google.protobuf.Struct
-	(*Quota)(nil),           // 6: toolgrant.v1.Quota
-	(*Capability)(nil),      // 7: toolgrant.v1.Capability
-	(*HealthPolicy)(nil),    // 8: toolgrant.v1.HealthPolicy
+	(*ToolMcp)(nil),         // 3: toolgrant.v1.ToolMcp
+	(*Tool)(nil),            // 4: toolgrant.v1.Tool
+	nil,                     // 5: toolgrant.v1.ToolMcp.HeadersFromEnvEntry
+	nil,                     // 6: toolgrant.v1.Tool.LocalizedEntry
+	(*structpb.Struct)(nil), // 7: google.protobuf.Struct
+	(*Quota)(nil),           // 8: toolgrant.v1.Quota
+	(*Capability)(nil),      // 9: toolgrant.v1.Capability
+	(*HealthPolicy)(nil),    // 10: toolgrant.v1.HealthPolicy
 }
 var file_toolgrant_v1_tool_proto_depIdxs = []int32{
-	5, // 0: toolgrant.v1.Tool.config:type_name -> google.protobuf.Struct
-	0, // 1: toolgrant.v1.Tool.status:type_name -> toolgrant.v1.ToolStatus
-	1, // 2: toolgrant.v1.Tool.risk:type_name -> toolgrant.v1.ToolRisk
-	4, // 3: toolgrant.v1.Tool.localized:type_name -> toolgrant.v1.Tool.LocalizedEntry
-	6, // 4: toolgrant.v1.Tool.quotas:type_name -> toolgrant.v1.Quota
-	7, // 5: toolgrant.v1.Tool.capability:type_name -> toolgrant.v1.Capability
-	8, // 6: toolgrant.v1.Tool.health:type_name -> toolgrant.v1.HealthPolicy
-	2, // 7: toolgrant.v1.Tool.LocalizedEntry.value:type_name -> toolgrant.v1.LocalizedText
-	8, // [8:8] is the sub-list for method output_type
-	8, // [8:8] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	5,  // 0: toolgrant.v1.ToolMcp.headers_from_env:type_name -> toolgrant.v1.ToolMcp.HeadersFromEnvEntry
+	7,  // 1: toolgrant.v1.Tool.config:type_name -> google.protobuf.Struct
+	0,  // 2: toolgrant.v1.Tool.status:type_name -> toolgrant.v1.ToolStatus
+	1,  // 3: toolgrant.v1.Tool.risk:type_name -> toolgrant.v1.ToolRisk
+	6,  // 4: toolgrant.v1.Tool.localized:type_name -> toolgrant.v1.Tool.LocalizedEntry
+	8,  // 5: toolgrant.v1.Tool.quotas:type_name -> toolgrant.v1.Quota
+	9,  // 6: toolgrant.v1.Tool.capability:type_name -> toolgrant.v1.Capability
+	10, // 7: toolgrant.v1.Tool.health:type_name -> toolgrant.v1.HealthPolicy
+	3,  // 8: toolgrant.v1.Tool.mcp:type_name -> toolgrant.v1.ToolMcp
+	2,  // 9: toolgrant.v1.Tool.LocalizedEntry.value:type_name -> toolgrant.v1.LocalizedText
+	10, // [10:10] is the sub-list for method output_type
+	10, // [10:10] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_toolgrant_v1_tool_proto_init() }
@@ -556,7 +633,7 @@ func file_toolgrant_v1_tool_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_toolgrant_v1_tool_proto_rawDesc), len(file_toolgrant_v1_tool_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   3,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -11,22 +11,26 @@ import (
 )
 
 const addOutcomes = `-- name: AddOutcomes :exec
-INSERT INTO call_outcomes (call_id, chat_id, user_id, tool_id, function, outcome, latency_ms, tokens, report_time)
+INSERT INTO call_outcomes (call_id, chat_id, user_id, tool_id, function, outcome, latency_ms, tokens, report_time,
+    turn, routing_mode)
 SELECT unnest($1::text[]), unnest($2::text[]), unnest($3::text[]), unnest($4::text[]), unnest($5::text[]),
-    unnest($6::text[]), unnest($7::bigint[]), unnest($8::bigint[]), unnest($9::timestamptz[])
+    unnest($6::text[]), unnest($7::bigint[]), unnest($8::bigint[]), unnest($9::timestamptz[]),
+    unnest($10::integer[]), nullif(unnest($11::text[]), '')
 ON CONFLICT (call_id) DO NOTHING
 `
 
 type AddOutcomesParams struct {
-	CallIds     []string
-	ChatIds     []string
-	UserIds     []string
-	ToolIds     []string
-	Functions   []string
-	Outcomes    []string
-	LatenciesMs []int64
-	Tokens      []int64
-	ReportTimes []time.Time
+	CallIds      []string
+	ChatIds      []string
+	UserIds      []string
+	ToolIds      []string
+	Functions    []string
+	Outcomes     []string
+	LatenciesMs  []int64
+	Tokens       []int64
+	ReportTimes  []time.Time
+	Turns        []int32
+	RoutingModes []string
 }
 
 // AddOutcomes adds the outcomes of calls that have none. The rows come in the order of their calls, as all nodes send
@@ -42,6 +46,8 @@ func (q *Queries) AddOutcomes(ctx context.Context, db DBTX, arg AddOutcomesParam
 		arg.LatenciesMs,
 		arg.Tokens,
 		arg.ReportTimes,
+		arg.Turns,
+		arg.RoutingModes,
 	)
 	return err
 }

@@ -490,7 +490,7 @@ func (q *Queries) ListToolTypes(ctx context.Context, db DBTX, arg ListToolTypesP
 
 const listTools = `-- name: ListTools :many
 SELECT tool_id, tool_type_id, name, title, description, prompt, category, config, status, core, precedence, risk,
-       required_capabilities, owner_user_id, keywords, aliases, examples, localized, capability, fail_threshold, cooldown_ms,
+       required_capabilities, owner_user_id, keywords, aliases, examples, localized, capability, fail_threshold, cooldown_ms, mcp,
        ARRAY(SELECT r.related_tool_id FROM tool_relations r WHERE r.tool_id = t.tool_id ORDER BY 1)::text[] AS related_tool_ids
 FROM tools t WHERE $1::bool OR tool_id = ANY ($2::text[]) ORDER BY tool_id
 `
@@ -522,6 +522,7 @@ type ListToolsRow struct {
 	Capability           []byte
 	FailThreshold        *int32
 	CooldownMs           *int32
+	Mcp                  []byte
 	RelatedToolIds       []string
 }
 
@@ -556,6 +557,7 @@ func (q *Queries) ListTools(ctx context.Context, db DBTX, arg ListToolsParams) (
 			&i.Capability,
 			&i.FailThreshold,
 			&i.CooldownMs,
+			&i.Mcp,
 			&i.RelatedToolIds,
 		); err != nil {
 			return nil, err
@@ -682,17 +684,17 @@ func (q *Queries) PutMcpServer(ctx context.Context, db DBTX, arg PutMcpServerPar
 
 const putTool = `-- name: PutTool :exec
 INSERT INTO tools (tool_id, tool_type_id, name, title, description, prompt, category, config, status, core, precedence,
-    risk, required_capabilities, owner_user_id, keywords, aliases, examples, localized, capability, fail_threshold, cooldown_ms)
+    risk, required_capabilities, owner_user_id, keywords, aliases, examples, localized, capability, fail_threshold, cooldown_ms, mcp)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
     $12, $13, $14, $15, $16, $17, $18, $19,
-    $20, $21)
+    $20, $21, $22)
 ON CONFLICT (tool_id) DO UPDATE SET (tool_type_id, name, title, description, prompt, category, config, status, core,
     precedence, risk, required_capabilities, owner_user_id, keywords, aliases, examples, localized, capability,
-    fail_threshold, cooldown_ms) =
+    fail_threshold, cooldown_ms, mcp) =
     (excluded.tool_type_id, excluded.name, excluded.title, excluded.description, excluded.prompt, excluded.category,
     excluded.config, excluded.status, excluded.core, excluded.precedence, excluded.risk, excluded.required_capabilities,
     excluded.owner_user_id, excluded.keywords, excluded.aliases, excluded.examples, excluded.localized, excluded.capability,
-    excluded.fail_threshold, excluded.cooldown_ms)
+    excluded.fail_threshold, excluded.cooldown_ms, excluded.mcp)
 `
 
 type PutToolParams struct {
@@ -717,6 +719,7 @@ type PutToolParams struct {
 	Capability           []byte
 	FailThreshold        *int32
 	CooldownMs           *int32
+	Mcp                  []byte
 }
 
 func (q *Queries) PutTool(ctx context.Context, db DBTX, arg PutToolParams) error {
@@ -742,6 +745,7 @@ func (q *Queries) PutTool(ctx context.Context, db DBTX, arg PutToolParams) error
 		arg.Capability,
 		arg.FailThreshold,
 		arg.CooldownMs,
+		arg.Mcp,
 	)
 	return err
 }

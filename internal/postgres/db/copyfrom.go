@@ -74,6 +74,10 @@ func (r iteratorForAddSearches) Values() ([]interface{}, error) {
 		r.rows[0].Query,
 		r.rows[0].FoundToolIds,
 		r.rows[0].CreateTime,
+		r.rows[0].Kind,
+		r.rows[0].RoutingMode,
+		r.rows[0].EffectiveCount,
+		r.rows[0].KeptToolIds,
 	}, nil
 }
 
@@ -82,7 +86,7 @@ func (r iteratorForAddSearches) Err() error {
 }
 
 func (q *Queries) AddSearches(ctx context.Context, db DBTX, arg []AddSearchesParams) (int64, error) {
-	return db.CopyFrom(ctx, []string{"searches"}, []string{"chat_id", "user_id", "group_ids", "features", "query", "found_tool_ids", "create_time"}, &iteratorForAddSearches{rows: arg})
+	return db.CopyFrom(ctx, []string{"searches"}, []string{"chat_id", "user_id", "group_ids", "features", "query", "found_tool_ids", "create_time", "kind", "routing_mode", "effective_count", "kept_tool_ids"}, &iteratorForAddSearches{rows: arg})
 }
 
 // iteratorForAddToolEntries implements pgx.CopyFromSource.

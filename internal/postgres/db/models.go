@@ -8,6 +8,32 @@ import (
 	"time"
 )
 
+// Who may call with an API key. Their secrets are not stored, only hashes.
+type ApiKey struct {
+	KeyID      string
+	Title      string
+	Role       string
+	UserID     *string
+	CreateTime time.Time
+	ExpireTime *time.Time
+	RevokeTime *time.Time
+}
+
+// Hashes of the secrets of API keys, by the request that made them.
+type ApiKeySecret struct {
+	KeyID      string
+	RequestID  string
+	Sha256     []byte
+	CreateTime time.Time
+	ExpireTime *time.Time
+}
+
+// When API keys were used last, to the minute.
+type ApiKeyUse struct {
+	KeyID   string
+	UseTime time.Time
+}
+
 // What became of approvals: granted or refused, used, taken back; append-only.
 type ApprovalDecision struct {
 	ApprovalID string
@@ -63,15 +89,17 @@ type AvatarTool struct {
 
 // How calls of tools went; never changed, deleted when old.
 type CallOutcome struct {
-	CallID     string
-	ChatID     string
-	UserID     string
-	ToolID     string
-	Function   string
-	Outcome    string
-	LatencyMs  int64
-	Tokens     int64
-	ReportTime time.Time
+	CallID      string
+	ChatID      string
+	UserID      string
+	ToolID      string
+	Function    string
+	Outcome     string
+	LatencyMs   int64
+	Tokens      int64
+	ReportTime  time.Time
+	Turn        *int32
+	RoutingMode *string
 }
 
 type CatalogHead struct {
@@ -290,16 +318,26 @@ type QuotaResetsDone struct {
 	CreateTime time.Time
 }
 
-// What was searched for and found; never changed, deleted when old.
+// By which strategy requests in words are answered, by group of users.
+type RoutingMode struct {
+	GroupID *string
+	Mode    string
+}
+
+// What was searched for and found, and what was kept of large sets; never changed, deleted when old.
 type Search struct {
-	SearchID     int64
-	ChatID       string
-	UserID       string
-	GroupIds     []string
-	Features     []int64
-	Query        *string
-	FoundToolIds []string
-	CreateTime   time.Time
+	SearchID       int64
+	ChatID         string
+	UserID         string
+	GroupIds       []string
+	Features       []int64
+	Query          *string
+	FoundToolIds   []string
+	CreateTime     time.Time
+	Kind           string
+	RoutingMode    string
+	EffectiveCount *int32
+	KeptToolIds    []string
 }
 
 // Calls that went well and the searches that led to them; never changed, deleted when old.
@@ -339,6 +377,7 @@ type Tool struct {
 	Capability           []byte
 	FailThreshold        *int32
 	CooldownMs           *int32
+	Mcp                  []byte
 }
 
 // What to use instead of a tool that cannot be used, best first.

@@ -16,32 +16,37 @@ SELECT o.call_id, s.search_id, o.user_id, s.group_ids, o.tool_id,
     EXISTS (SELECT 1 FROM tools t WHERE t.tool_id = o.tool_id AND t.owner_user_id IS NOT NULL), s.features, o.report_time
 FROM call_outcomes o CROSS JOIN LATERAL (
     SELECT search_id, group_ids, features FROM searches c
-    WHERE c.chat_id = o.chat_id AND c.user_id = o.user_id
+    WHERE c.chat_id = o.chat_id AND c.user_id = o.user_id AND cardinality(c.features) > 0
         AND c.create_time <= o.report_time AND c.create_time > o.report_time - interval '1 hour'
         AND (o.tool_id = ANY (c.found_tool_ids) OR EXISTS (
             SELECT 1 FROM chat_tool_log l WHERE l.chat_id = o.chat_id AND l.tool_id = o.tool_id AND l.action = 'ENABLE'
                 AND l.create_time BETWEEN c.create_time AND o.report_time))
-    ORDER BY c.create_time DESC, c.search_id DESC LIMIT 1) s
-WHERE o.call_id = ANY ($1::text[]) AND o.outcome = 'SUCCESS' AND cardinality(s.features) > 0
+    ORDER BY (o.tool_id = ANY (c.found_tool_ids)) DESC, c.create_time DESC, c.search_id DESC LIMIT 1) s
+WHERE o.call_id = ANY ($1::text[]) AND o.outcome = 'SUCCESS'
 ORDER BY o.call_id
 ON CONFLICT (call_id) DO NOTHING
 `
 
 // AddSearchUses joins calls that went well with the searches that led to them: of each, the last one of the chat in the
-// hour before that found the tool, or after which the tool was turned on.
+// hour before that found the tool; if none did, the last one after which the tool was turned on. What has no features teaches nothing, and
+// stands in nobody's way.
 func (q *Queries) AddSearchUses(ctx context.Context, db DBTX, callIds []string) error {
 	_, err := db.Exec(ctx, addSearchUses, callIds)
 	return err
 }
 
 type AddSearchesParams struct {
-	ChatID       string
-	UserID       string
-	GroupIds     []string
-	Features     []int64
-	Query        *string
-	FoundToolIds []string
-	CreateTime   time.Time
+	ChatID         string
+	UserID         string
+	GroupIds       []string
+	Features       []int64
+	Query          *string
+	FoundToolIds   []string
+	CreateTime     time.Time
+	Kind           string
+	RoutingMode    string
+	EffectiveCount *int32
+	KeptToolIds    []string
 }
 
 const listSearchUses = `-- name: ListSearchUses :many

@@ -15,6 +15,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/toolgrant/toolgrant/internal/apikey"
+	"github.com/toolgrant/toolgrant/internal/auth"
 	"github.com/toolgrant/toolgrant/internal/call"
 	"github.com/toolgrant/toolgrant/internal/catalog"
 	"github.com/toolgrant/toolgrant/internal/discovery"
@@ -43,6 +45,8 @@ type Options struct {
 	ServerOptions []grpc.ServerOption
 	// Authenticate tells who calls. Default: nobody is asked, and everybody may do everything.
 	Authenticate grpcserver.Authenticate
+	// AdminKey is the hash of an administrator's API key: callers must have API keys, of which this is the first.
+	AdminKey *apikey.Hash
 	// Redis is the address of the counters of quotas. Default: an empty one in this process.
 	Redis string
 	// Gate changes how the node decides about quotas.
@@ -66,8 +70,11 @@ type Node struct {
 	// Learning and Searches are those of a learning node.
 	Learning *learning.Follower
 	Searches *learning.Log
-	Address  string
-	Conn     *grpc.ClientConn
+	// Authenticator is that of a node with API keys, and Uses tells which were used.
+	Authenticator *auth.Authenticator
+	Uses          apikey.Uses
+	Address       string
+	Conn          *grpc.ClientConn
 	// Stop ends the node before the test does, without a farewell to those who are connected.
 	Stop func()
 }
@@ -157,6 +164,10 @@ func Start(t testing.TB, url string, o Options) *Node {
 	n := &Node{}
 	if o.Learning {
 		n.learn(t, store, &o, logger)
+	}
+	if o.AdminKey != nil {
+		n.Authenticator = auth.New(auth.Options{Keys: memory.Keys, CatchUp: memory.CatchUp, Uses: &n.Uses, AdminKey: o.AdminKey})
+		o.Authenticate = n.Authenticator.OfCall
 	}
 	server := grpcserver.New(grpcserver.Options{Calls: o.Calls, Discovery: o.Discovery, ApprovalTTL: approvalTTL, Health: health, Store: store, Replica: memory, Gate: quota.NewGate(gate), Resets: store, History: history, Logger: logger,
 		Answers:            grpcserver.NewAnswers(cacheBytes),
