@@ -69,7 +69,7 @@ lint: $(GOLANGCI_LINT) $(BUF) $(PROTOVALIDATE) ## Check Go code (vet, gofmt, imp
 	$(BUF) format --diff --exit-code proto
 
 .PHONY: verify
-verify: lint verify/generated verify/sql verify/breaking verify/migrations ## All checks but the tests: lint, generated code up to date, queries, clients not broken, migrations unchanged
+verify: lint verify/generated verify/sql verify/breaking verify/migrations verify/licences verify/deploy ## All checks but the tests: lint, generated code up to date, queries, clients not broken, migrations unchanged, licences, deploy/
 
 # Compared with the index: `git add` what was generated, and verify is content.
 .PHONY: verify/generated
@@ -96,6 +96,43 @@ verify/migrations:
 .PHONY: checksums
 checksums: ## Record new migrations in sql/schema/checksums.txt, so that they never change
 	@tools/verify-migrations add
+
+# What is released: the same source gives the same bytes, wherever it is built.
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+RELEASE := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -X github.com/toolgrant/toolgrant/internal/version.stamp=$(VERSION)'
+
+.PHONY: dist
+dist: ## Build what is released, into dist/: binaries, a bill of materials (SBOM) of each, checksums
+	rm -rf dist && mkdir dist
+	$(RELEASE) -o dist/ ./cmd/server ./cmd/toolctl
+	go build -C tools/sbom -o $(CURDIR)/bin/sbom .
+	for binary in server toolctl; do bin/sbom dist/$$binary > dist/$$binary.sbom.json; done
+	cd dist && sha256sum * > SHA256SUMS
+
+.PHONY: verify/licences
+verify/licences: ## Check the licences of all that is in the server and toolctl
+	go test -C tools/sbom .
+	go build -C tools/sbom -o $(CURDIR)/bin/sbom .
+	go build -o bin/ ./cmd/server ./cmd/toolctl
+	for binary in server toolctl; do bin/sbom bin/$$binary > /dev/null; done
+
+.PHONY: verify/deploy
+verify/deploy: ## Check deploy/: objects of Kubernetes, the compose file, the Containerfile
+	go build -C tools/deploycheck -o $(CURDIR)/bin/deploycheck .
+	bin/deploycheck deploy
+
+# Compiles everything twice: for releases, not for each change.
+.PHONY: verify/reproducible
+verify/reproducible: ## Build the release twice, at two places without anything from before, and compare the bytes
+	@tools/verify-reproducible
+
+# Asks https://vuln.go.dev, or what GOVULNDB names: not a part of verify, which needs no such thing.
+.PHONY: vulncheck
+vulncheck: ## Check for known vulnerabilities in what is called; needs a vulnerability database on the network
+	go build -C tools/vulncheck -o $(CURDIR)/bin/govulncheck golang.org/x/vuln/cmd/govulncheck
+	@bin/govulncheck ./... || { status=$$?; \
+		if [ $$status -ne 3 ]; then echo "vulncheck: NOT CHECKED: see above; is the database reachable? GOVULNDB names another one" >&2; fi; \
+		exit $$status; }
 
 .PHONY: postgres
 postgres:

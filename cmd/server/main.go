@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolgrant/toolgrant/internal/config"
+	"github.com/toolgrant/toolgrant/internal/telemetry"
 	"github.com/toolgrant/toolgrant/internal/version"
 )
 
@@ -51,9 +52,13 @@ func run(ctx context.Context, args []string, log io.Writer) error {
 		if err != nil {
 			return err
 		}
-		return serve(command.Context(), c, slog.New(slog.NewTextHandler(log, nil)))
+		logger, err := telemetry.NewLogger(log, c.LogFormat, slog.Level(c.LogLevel))
+		if err != nil {
+			return err
+		}
+		return serve(command.Context(), c, logger)
 	}
-	root.AddCommand(migrateCommand(load), configCommand(load), doctorCommand(load), versionCommand())
+	root.AddCommand(migrateCommand(load), configCommand(load), doctorCommand(load), readyCommand(load), versionCommand())
 	root.SetArgs(args)
 	root.SetOut(log)
 	return root.ExecuteContext(ctx)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/toolgrant/toolgrant/internal/discovery"
@@ -29,6 +30,9 @@ type Config struct {
 	DataDir         string        `name:"data_dir" usage:"where the private PostgreSQL keeps its data"`
 	CallTimeout     time.Duration `name:"call_timeout" default:"1m" usage:"how long a call may take, whatever its caller's patience"`
 	ShutdownTimeout time.Duration `name:"shutdown_timeout" default:"10s" usage:"how long calls in flight may take at shutdown"`
+
+	LogFormat string `name:"log_format" default:"auto" usage:"how the log is written: text, json, or auto: text on a terminal, json elsewhere"`
+	LogLevel  Level  `name:"log_level" default:"info" usage:"what is logged: debug, info, warn or error, and what is worse"`
 
 	APIKeys                 bool          `name:"api_keys" default:"false" usage:"callers may prove who they are by API keys"`
 	AdminKeyFile            string        `name:"admin_key_file" usage:"a file with an API key of the role admin besides, for the first administrator; it is made if it is missing"`
@@ -115,6 +119,7 @@ func (c *Config) Validate() error {
 		c.rule("data_dir", notEmpty(c.DataDir)),
 		c.rule("call_timeout", positive(c.CallTimeout)),
 		c.rule("shutdown_timeout", notNegative(c.ShutdownTimeout)),
+		c.rule("log_format", oneOf(c.LogFormat, "auto", "text", "json")),
 		c.rule("drain_delay", between(0, 10*time.Minute, c.DrainDelay)),
 		c.rule("max_calls", number(0, math.MaxInt32, c.MaxCalls)),
 		c.rule("max_calls_per_caller", number(0, math.MaxInt32, c.MaxCallsPerCaller)),
@@ -168,6 +173,13 @@ func (c *Config) rule(name string, broken error) error {
 		source = name
 	}
 	return fmt.Errorf("%s: %w", source, broken)
+}
+
+func oneOf(value string, values ...string) error {
+	if !slices.Contains(values, value) {
+		return fmt.Errorf("must be one of %s, not %q", strings.Join(values, ", "), value)
+	}
+	return nil
 }
 
 func redis(address Secret) error {

@@ -127,7 +127,8 @@ func (c *Config) load(settings []setting, path string) error {
 
 // kinds words what values must be, by the type of their flags.
 var kinds = map[string]string{"duration": "a duration, such as 10s", "bool": "true or false", "int": "a whole number", "float64": "a number", "numbers": "name=number, separated by commas", "bytes": "a number of bytes, such as 256MiB",
-	"list": "names of letters, digits, _ and -, separated by commas"}
+	"level": "debug, info, warn or error",
+	"list":  "names of letters, digits, _ and -, separated by commas"}
 
 // strongest is the value of the strongest source that has one. An empty variable is as good as none.
 func (s setting) strongest(file map[string]text) (text, bool) {

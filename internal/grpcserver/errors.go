@@ -40,7 +40,7 @@ func translateErrors(logger *slog.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (response any, err error) {
 		defer func() {
 			if p := recover(); p != nil {
-				logger.ErrorContext(ctx, "panic", "method", info.FullMethod, "panic", p, "stack", string(debug.Stack()))
+				logger.ErrorContext(ctx, "panic", "method", info.FullMethod, "request_id", requestID(ctx), "panic", p, "stack", string(debug.Stack()))
 				response, err = nil, statusOf(&fault.Fault{Reason: fault.ReasonInternal, Message: "internal error"})
 			}
 		}()
@@ -60,11 +60,12 @@ func toStatus(ctx context.Context, logger *slog.Logger, method string, err error
 	if _, own := status.FromError(err); !ok && own { // gRPC's own word: nobody is there to send to, or health's answer
 		return err
 	}
+	name := requestID(ctx)
 	if !ok {
-		logger.ErrorContext(ctx, "internal error", "method", method, "error", err)
+		logger.ErrorContext(ctx, "internal error", "method", method, "request_id", name, "error", err)
 		f = &fault.Fault{Reason: fault.ReasonInternal, Message: "internal error"}
 	} else if f.Cause != nil {
-		logger.WarnContext(ctx, f.Message, "method", method, "error", f.Cause)
+		logger.WarnContext(ctx, f.Message, "method", method, "request_id", name, "error", f.Cause)
 	}
 	tellRetryAfter(ctx, f.RetryAfter)
 	return statusOf(f)
