@@ -60,8 +60,11 @@ func (m metrics) of(name string, labels ...string) float64 {
 func TestMetricsTellWhatWasCalled(t *testing.T) {
 	t.Parallel()
 	ctx := testkit.Context(t)
-	// No answer is so late that it is made twice.
-	server := newChild(t, "TOOLGRANT_DATABASE_URL="+testkit.Database(t), "TOOLGRANT_MAX_STALENESS=1m")
+	// No answer is so late that it is made twice. The database is no standby of itself and nobody answers about models, but
+	// that they are set makes the server have all metrics that there are.
+	url, nobody := testkit.Database(t), "http://"+freeAddress(t)+"/"
+	server := newChild(t, "TOOLGRANT_DATABASE_URL="+url, "TOOLGRANT_STANDBY_URL="+url, "TOOLGRANT_EMBEDDING_URL="+nobody,
+		"TOOLGRANT_EMBEDDING_MODEL=none", "TOOLGRANT_RERANKER_URL="+nobody, "TOOLGRANT_MAX_STALENESS=1m")
 	server.start()
 	server.awaitReady()
 	c := server.connect()

@@ -156,7 +156,8 @@ func TestAPageResolvesTogglesAndWatches(t *testing.T) {
 			s.await(ctx, given, "given: clock weather; withheld: .")
 
 			// The page turns a tool off and another one on; what it shows comes by the stream.
-			if err := chromedp.Do(ctx, chromedp.Click(`[data-tool=weather] input`)); err != nil {
+			// (It is clicked by the page itself: the stream may put another row in the place of one that was looked up.)
+			if _, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`document.querySelector("[data-tool=weather] input").click() ?? true`)); err != nil {
 				t.Fatal(err)
 			}
 			s.await(ctx, given, "given: clock; withheld: .")

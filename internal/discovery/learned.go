@@ -93,7 +93,7 @@ func (r *Ranker) learned(l *level, q *Text, c *Candidates, s *scratch) (gate flo
 		// The history of this level, and what stands in for it as far as the tool has none.
 		b := s.backOff[slot]
 		s.score[slot] = (1-counts*b)*before + counts*w.Scale*(b*s.history[slot]+(1-b)*w.Unproven*before)
-		s.share[slot] = counts * b
+		s.share[slot] = 1 - (1-s.share[slot])*(1-counts*b) // of all levels so far
 	}
 	return gate
 }

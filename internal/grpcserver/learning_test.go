@@ -12,6 +12,7 @@ import (
 
 	v1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
 	"github.com/toolgrant/toolgrant/internal/call"
+	"github.com/toolgrant/toolgrant/internal/discovery"
 	"github.com/toolgrant/toolgrant/internal/health"
 	"github.com/toolgrant/toolgrant/internal/id"
 	"github.com/toolgrant/toolgrant/internal/learning"
@@ -198,7 +199,7 @@ func TestWordsAreNotKept(t *testing.T) {
 func TestWordsAreKeptIfTheOperatorSaysSo(t *testing.T) {
 	s := openSchool(t)
 	log := learning.NewLog(s.node.Store, true, slog.Default())
-	log.Record(learning.Search{Kind: learning.KindSearch, Mode: routing.V2, Chat: "c", User: "bob", Time: time.Now()}, "umbrella today")
+	log.Record(learning.Search{Kind: learning.KindSearch, Mode: routing.V2, Chat: "c", User: "bob", Features: discovery.FeaturesOf("umbrella today"), Time: time.Now()}, "umbrella today")
 	log.Record(learning.Search{Kind: learning.KindNarrowing, Mode: routing.V2, Chat: "c", User: "bob", Time: time.Now()}, "umbrella today")
 	d := openDiary(t, s.url, time.Now())
 	if err := log.Close(d.ctx); err != nil {
