@@ -46,8 +46,13 @@ type windowUnits struct {
 	units int64
 }
 
-// ofPlain is how many numbers the script answers of each rule, after one of the operation.
-const ofPlain = 3
+// answered is how many numbers the script answers of the operation, and of each rule of it.
+func (t *taking) answered() (own, perRule int) {
+	if t.lease == "" {
+		return 0, 2
+	}
+	return 1, 3
+}
 
 func newTaker(l *Ledger) *taker {
 	t := &taker{ledger: l}
@@ -90,13 +95,18 @@ func (t *taker) take(one *taking, o *quota.Operation) (d quota.Decision, decided
 	}
 	one.call.changed()
 	d = quota.Decision{Admitted: true, States: make([]quota.State, len(o.Rules))}
-	if ends := one.numbers[0]; ends > 0 {
-		d.Expire = time.UnixMilli(ends)
+	own, perRule := one.answered()
+	if own > 0 {
+		d.Expire = time.UnixMilli(one.numbers[0])
 	}
 	for i := range o.Rules {
-		r, n := &o.Rules[i], one.numbers[1+ofPlain*i:]
-		s := quota.State{Rule: r.ID, Limit: r.Own, Used: n[0], Held: n[1], Remaining: max(0, r.Own-n[0]-n[1])}
-		if back := n[2]; back > 0 {
+		r, n := &o.Rules[i], one.numbers[own+perRule*i:][:perRule]
+		s := quota.State{Rule: r.ID, Limit: r.Own, Used: n[0]}
+		if own > 0 {
+			s.Held = n[1]
+		}
+		s.Remaining = max(0, s.Limit-s.Used-s.Held)
+		if back := n[perRule-1]; back > 0 {
 			s.Reset = time.UnixMilli(back)
 		}
 		d.States[i] = s
@@ -152,7 +162,8 @@ func (t *taker) run(ctx context.Context, batch []*taking) {
 	for _, one := range sent {
 		one.err = err
 		if err == nil {
-			if n := 1 + ofPlain*len(one.windows); numbers[0] == 1 {
+			own, perRule := one.answered()
+			if n := own + perRule*len(one.windows); numbers[0] == 1 {
 				one.numbers, numbers = numbers[1:][:n:n], numbers[1+n:]
 			} else {
 				numbers = numbers[1:]

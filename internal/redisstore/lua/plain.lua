@@ -11,8 +11,8 @@
 -- many rules it has; of a reservation its user, and what to write down; and of each rule which one it is, the units, and
 -- what a lease of them is called.
 --
--- Answers of each operation 0, it is not decided; or 1, when its lease ends, and of each rule how much is used, how much is
--- held, and when some of what is used comes back.
+-- Answers of each operation 0, it is not decided; or 1, of a reservation when its lease ends, and of each rule how much is
+-- used, of a reservation how much is held, and when some of what is used comes back.
 --
 -- An operation is written down between reading its counters and writing them: that finds out whether it is new.
 --
@@ -28,6 +28,13 @@ local remember = ARGV[1]
 local names = {} -- of cells
 
 local master -- this one, once it was asked
+
+-- versionOf is the next version of a counter that is archived, see restore.lua; nil: it must be restored first.
+local function versionOf(key)
+	master = master or masterName() or '?'
+	local v = call('HMGET', key, 'v', 'm')
+	return v[2] == master and max(us, tonumber(v[1]) + 1) or nil
+end
 
 -- gather reads what is held, and what of it is abandoned, which is given back. It says whether that can be decided here.
 local function gather(r, rule, leases)
@@ -50,21 +57,56 @@ local function needed(r, rule, leases, leased)
 	return max(r.needed, last + rule.length + 1000)
 end
 
--- look reads a rule's counter, and says whether that can be decided here.
-local function look(r, rule, units, key, leases, leased)
-	local f
+-- consumes reads a rule's counter, and says whether consuming can be decided here, and what is to be written.
+local function consumes(r, rule, units, key)
+	local f, used, writes
 	if rule.kind == 's' then
 		local window = rule.window
 		local slot = floor(ms * SLOTS / window)
 		local cell = names[slot % CELLS] or tostring(slot % CELLS)
 		names[slot % CELLS] = cell
-		if leases then f = redis.pcall('HMGET', key, 'h', 'u', 'o', 'e', 'f') else f = redis.pcall('HMGET', key, 'h', 'u', 'o', 'e', cell) end
+		f = redis.pcall('HMGET', key, 'h', 'u', 'o', cell)
+		if f.err then return end
+		used = tonumber(f[2] or 0)
+		local oldest, now = used > 0 and tonumber(f[3]) or slot, tonumber(f[4] or 0)
+		if oldest < slot - SLOTS or slot < oldest then return end
+		r.back = ceil((oldest + CELLS) * window / SLOTS)
+		r.ends = (used == 0 or now == 0) and ceil((slot + CELLS) * window / SLOTS)
+		writes = used > 0 and {'u', used + units, cell, now + units} or {'h', '0', 'u', units, 'o', oldest, cell, units}
+	else
+		local begin, ends = rule.from, rule.to
+		if ms < tonumber(begin) or tonumber(ends) <= ms then return end
+		f = redis.pcall('HMGET', key, 'h', 'u', 'p')
+		if f.err then return end
+		if f[3] == begin then used = tonumber(f[2]) elseif tonumber(f[3] or 0) < tonumber(begin) then used = 0 end
+		if not used then return end
+		r.back, r.ends = tonumber(ends), used == 0 and ends
+		writes = used > 0 and {'u', used + units} or {'h', '0', 'u', units, 'p', begin}
+	end
+	r.used = used + units
+	if f[1] and f[1] ~= '0' or r.used > rule.limit then return end
+	if r.ends then writes[#writes + 1], writes[#writes + 2] = 'e', '0' end
+	if rule.archived then
+		local version = versionOf(key)
+		if not version then return end
+		writes[#writes + 1], writes[#writes + 2] = 'v', version
+	end
+	r.writes = units > 0 and writes
+	return true
+end
+
+-- reserves reads a rule's counter, and says whether reserving can be decided here.
+local function reserves(r, rule, units, key, leases, leased)
+	local f
+	if rule.kind == 's' then
+		local window = rule.window
+		local slot = floor(ms * SLOTS / window)
+		f = redis.pcall('HMGET', key, 'h', 'u', 'o', 'e', 'f')
 		if f.err then return end
 		r.used = tonumber(f[2] or 0)
 		local oldest = r.used > 0 and tonumber(f[3]) or slot
 		if oldest < slot - SLOTS or slot < oldest then return end
 		r.place, r.at = 'o', oldest
-		r.cell = cell
 		r.back, r.needed = ceil((oldest + CELLS) * window / SLOTS), ceil((slot + CELLS) * window / SLOTS)
 	else
 		local begin, ends = rule.from, rule.to
@@ -73,39 +115,19 @@ local function look(r, rule, units, key, leases, leased)
 		if f.err then return end
 		if f[3] == begin then r.used = tonumber(f[2]) elseif tonumber(f[3] or 0) < tonumber(begin) then r.used = 0 end
 		if not r.used then return end
-		r.place, r.at, r.cell = 'p', begin, nil
+		r.place, r.at = 'p', begin
 		r.back, r.needed = tonumber(ends), tonumber(ends)
 	end
-	r.held, r.lasts, r.over = tonumber(f[1] or 0), tonumber(f[4] or 0), 0
-	r.now = tonumber(f[5] or 0) -- units in the slot; of a reservation, f
-	r.first, r.anew = r.now, r.held == 0
-	if leases then
-		if units == 0 or r.held > 0 and not gather(r, rule, leases) then return end
-	elseif r.held > 0 then
-		return
-	end
-	if r.used + r.held + units > rule.limit then return end
+	r.held, r.lasts, r.first, r.over = tonumber(f[1] or 0), tonumber(f[4] or 0), tonumber(f[5] or 0), 0
+	r.anew = r.held == 0
+	if units == 0 or r.held > 0 and not gather(r, rule, leases) or r.used + r.held + units > rule.limit then return end
 	r.version = nil
-	if rule.archived then -- see restore.lua
-		master = master or masterName() or '?'
-		local v = call('HMGET', key, 'v', 'm')
-		if v[2] ~= master then return end
-		r.version = max(us, tonumber(v[1]) + 1)
+	if rule.archived then
+		r.version = versionOf(key)
+		if not r.version then return end
 	end
-	if leases then r.needed = needed(r, rule, leases, leased) end
+	r.needed = needed(r, rule, leases, leased)
 	return true
-end
-
--- charge writes down what was consumed.
-local function charge(r, key, units)
-	local first = r.used == 0
-	r.used = r.used + units
-	local writes = first and {'h', '0', 'u', units, r.place, r.at} or {'u', r.used}
-	if r.cell then writes[#writes + 1], writes[#writes + 2] = r.cell, r.now + units end
-	if r.needed > r.lasts then writes[#writes + 1], writes[#writes + 2] = 'e', r.needed + SLACK end
-	if r.version then writes[#writes + 1], writes[#writes + 2] = 'v', r.version end
-	call('HSET', key, unpack(writes))
-	if r.needed > r.lasts then call('PEXPIREAT', key, r.needed + SLACK) end
 end
 
 -- hold writes down what is reserved. Leases last as long as their counter.
@@ -161,30 +183,46 @@ while KEYS[key] do
 	end
 	for i = 0, count - 1 do
 		local r, counter, argument = rules[i] or {}, key + i * step, a + i * of
-		rules[i], r.units = r, tonumber(ARGV[argument + 1])
-		decided = decided and look(r, told[ARGV[argument]], r.units, KEYS[counter], index and KEYS[counter + 1], lease.ends)
-	end
-	if decided and index then
-		decided = call('SET', own, 'H ' .. fingerprint .. lease.record .. note, 'NX', 'PX', lease.keep)
-		if decided and not call('SET', index, user, 'NX', 'PX', lease.known) then
-			call('DEL', own)
-			decided = false
+		rules[i] = r
+		if decided then
+			local rule, units = told[ARGV[argument]], tonumber(ARGV[argument + 1])
+			if index then
+				r.units = units
+				decided = reserves(r, rule, units, KEYS[counter], KEYS[counter + 1], lease.ends)
+			else
+				decided = consumes(r, rule, units, KEYS[counter])
+			end
 		end
-	elseif decided then
-		decided = call('SET', own, 'T ' .. fingerprint, 'NX', 'PX', remember)
 	end
 	n = n + 1
-	answer[n] = decided and 1 or 0
-	if decided then
-		n = n + 1
-		answer[n] = lease.ends
-		for i = 0, count - 1 do
-			local r, counter = rules[i], key + i * step
-			if index then
-				hold(r, KEYS[counter], KEYS[counter + 1], r.units, lease, ARGV[a + i * of + 2])
-			elseif r.units > 0 then
-				charge(r, KEYS[counter], r.units)
+	if not decided then
+		answer[n] = 0
+	elseif not index then
+		if call('SET', own, 'T ' .. fingerprint, 'NX', 'PX', remember) then
+			answer[n] = 1
+			for i = 0, count - 1 do
+				local r = rules[i]
+				if r.writes then
+					call('HSET', KEYS[key + i], unpack(r.writes))
+					if r.ends then call('PEXPIREAT', KEYS[key + i], r.ends) end
+				end
+				answer[n + 1], answer[n + 2] = r.used, r.used > 0 and r.back or 0
+				n = n + 2
 			end
+		else
+			answer[n] = 0
+		end
+	elseif not call('SET', own, 'H ' .. fingerprint .. lease.record .. note, 'NX', 'PX', lease.keep) then
+		answer[n] = 0
+	elseif not call('SET', index, user, 'NX', 'PX', lease.known) then
+		call('DEL', own)
+		answer[n] = 0
+	else
+		answer[n], answer[n + 1] = 1, lease.ends
+		n = n + 1
+		for i = 0, count - 1 do
+			local r, counter = rules[i], key + i * 2
+			hold(r, KEYS[counter], KEYS[counter + 1], r.units, lease, ARGV[a + i * of + 2])
 			answer[n + 1], answer[n + 2], answer[n + 3] = r.used, r.held, r.used > 0 and r.back or 0
 			n = n + 3
 		end
