@@ -25,7 +25,7 @@ import (
 )
 
 var (
-	chaosDuration = flag.Duration("chaos.duration", 10*time.Second, "how long TestChaos breaks things")
+	chaosDuration = flag.Duration("chaos.duration", 6*time.Second, "how long TestChaos breaks things")
 	chaosSeed     = flag.Uint64("chaos.seed", 0, "what TestChaos breaks, and when; 0: by chance")
 )
 

@@ -160,6 +160,7 @@ func replace(ctx context.Context, t *testing.T, tr *traffic, binary string, serv
 // Two servers are replaced while they are used, first by those of the next version, which migrate the database that
 // both use, then by those of another build of it. No request fails, and what was acknowledged is there.
 func TestARollingUpgradeFailsNoRequest(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Fatal(err) // tests run where it is
 	}
