@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -186,29 +184,7 @@ func (rawCodec) Name() string { return "proto" }
 
 // startBare starts this program again as a bare server of the exchanges.
 func startBare(ctx context.Context, settings bareSettings, exchanges []exchange, log io.Writer) (address string, stop func() error, err error) {
-	self, err := os.Executable()
-	if err != nil {
-		return "", nil, err
-	}
-	command := exec.CommandContext(ctx, self, "bare")
-	command.Stderr = log
-	in, err := command.StdinPipe()
-	if err != nil {
-		return "", nil, err
-	}
-	out, err := command.StdoutPipe()
-	if err != nil {
-		return "", nil, err
-	}
-	if err := command.Start(); err != nil {
-		return "", nil, err
-	}
-	stop = func() error { return errors.Join(in.Close(), command.Wait()) }
-	address, err = introduce(in, out, settings, exchanges)
-	if err != nil {
-		return "", nil, fmt.Errorf("the bare server: %w", errors.Join(err, stop()))
-	}
-	return address, stop, nil
+	return startSelf(ctx, "bare", "the bare server", log, func(in io.Writer, out io.Reader) (string, error) { return introduce(in, out, settings, exchanges) })
 }
 
 // introduce tells a bare server its settings and exchanges, and returns its address.

@@ -9,8 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"os/exec"
 	"strings"
 	"time"
 
@@ -65,27 +63,8 @@ func serveMCP(in io.Reader, out io.Writer) error {
 
 // startMCPServer starts this program again as the MCP server.
 func startMCPServer(ctx context.Context, log io.Writer) (url string, stop func() error, err error) {
-	self, err := os.Executable()
-	if err != nil {
-		return "", nil, err
-	}
-	command := exec.CommandContext(ctx, self, "mcp-server")
-	command.Stderr = log
-	in, err := command.StdinPipe()
-	if err != nil {
-		return "", nil, err
-	}
-	out, err := command.StdoutPipe()
-	if err != nil {
-		return "", nil, err
-	}
-	if err := command.Start(); err != nil {
-		return "", nil, err
-	}
-	stop = func() error { return errors.Join(in.Close(), command.Wait()) }
-	address, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		return "", nil, fmt.Errorf("the MCP server: %w", errors.Join(err, stop()))
-	}
-	return "http://" + strings.TrimSpace(address), stop, nil
+	return startSelf(ctx, "mcp-server", "the MCP server", log, func(_ io.Writer, out io.Reader) (string, error) {
+		address, err := bufio.NewReader(out).ReadString('\n')
+		return "http://" + strings.TrimSpace(address), err
+	})
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -66,13 +65,7 @@ func (c *cli) approvalsList() *cobra.Command {
 
 // approvalStates are the states as people write them.
 func approvalStates() []string {
-	var names []string
-	for _, number := range slices.Sorted(maps.Keys(toolgrantv1.ApprovalState_name)) {
-		if number != 0 {
-			names = append(names, word(toolgrantv1.ApprovalState(number), approvalStatePrefix))
-		}
-	}
-	return names
+	return words[toolgrantv1.ApprovalState](toolgrantv1.ApprovalState_name, approvalStatePrefix)
 }
 
 // listApprovals reads pages until there is nothing more, or as much as asked for; 0: all.

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -118,13 +116,7 @@ func printAudit(w io.Writer, r *toolgrantv1.ListAuditEntriesResponse) {
 
 // auditActions are the actions as people write them.
 func auditActions() []string {
-	var names []string
-	for _, number := range slices.Sorted(maps.Keys(toolgrantv1.AuditAction_name)) {
-		if number != 0 {
-			names = append(names, word(toolgrantv1.AuditAction(number), auditActionPrefix))
-		}
-	}
-	return names
+	return words[toolgrantv1.AuditAction](toolgrantv1.AuditAction_name, auditActionPrefix)
 }
 
 func auditAction(name string) (toolgrantv1.AuditAction, error) {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -229,11 +227,5 @@ func (c *cli) callReport() *cobra.Command {
 
 // callOutcomes are the outcomes as people write them.
 func callOutcomes() []string {
-	var names []string
-	for _, number := range slices.Sorted(maps.Keys(toolgrantv1.CallOutcome_name)) {
-		if number != 0 {
-			names = append(names, word(toolgrantv1.CallOutcome(number), callOutcomePrefix))
-		}
-	}
-	return names
+	return words[toolgrantv1.CallOutcome](toolgrantv1.CallOutcome_name, callOutcomePrefix)
 }

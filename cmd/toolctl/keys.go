@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -28,13 +26,7 @@ func (c *cli) keysCommand() *cobra.Command {
 
 // roleNames are the roles as people write them.
 func roleNames() []string {
-	var names []string
-	for _, number := range slices.Sorted(maps.Keys(toolgrantv1.Role_name)) {
-		if number != 0 {
-			names = append(names, word(toolgrantv1.Role(number), rolePrefix))
-		}
-	}
-	return names
+	return words[toolgrantv1.Role](toolgrantv1.Role_name, rolePrefix)
 }
 
 func (c *cli) keysCreate() *cobra.Command {

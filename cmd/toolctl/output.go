@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -150,4 +151,18 @@ func newTable(w io.Writer, header ...any) table.Writer {
 // word is a value of an enum, as people read it.
 func word(value fmt.Stringer, prefix string) string {
 	return strings.ToLower(strings.TrimPrefix(value.String(), prefix))
+}
+
+// words are those of an enum's values, in the order of their numbers, but for the one that says nothing.
+func words[E interface {
+	~int32
+	fmt.Stringer
+}](names map[int32]string, prefix string) []string {
+	var all []string
+	for _, number := range slices.Sorted(maps.Keys(names)) {
+		if number != 0 {
+			all = append(all, word(E(number), prefix))
+		}
+	}
+	return all
 }
