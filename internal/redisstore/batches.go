@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"time"
 )
@@ -50,6 +51,13 @@ func (b *batches[T]) add(one T) error {
 		go b.run()
 	}
 	return nil
+}
+
+// queued is what waits for its turn.
+func (b *batches[T]) queued() []T {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.waiting)
 }
 
 // run sends until nobody waits.
