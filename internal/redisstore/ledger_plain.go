@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -10,6 +11,9 @@ import (
 
 	"github.com/toolgrant/toolgrant/internal/quota"
 )
+
+// aboutTheSameTime is how much of their time those may lose who are sent together with others.
+const aboutTheSameTime = 10 * time.Millisecond
 
 // taker takes for many callers with one script, plain.lua, in the commonest case. It takes half of what a script for
 // each of them takes, most of which is to begin and to name what it works on.
@@ -21,7 +25,7 @@ type taker struct {
 // taking is what a caller asks for, and what becomes of it.
 type taking struct {
 	ctx         context.Context
-	expire      time.Time // when the caller does not wait any more
+	expire      time.Time // when it is too late
 	keys        []string
 	windows     []windowUnits
 	archived    []quota.CounterName
@@ -30,7 +34,6 @@ type taking struct {
 	user, note  string
 
 	done    chan struct{} // closed when it was answered, or the time is over
-	ended   bool          // done is closed
 	numbers []int64       // the answer: nothing if the script does not decide it
 	err     error
 }
@@ -60,10 +63,8 @@ func (t *taking) answered() (own, perRule int) {
 
 // end answers the caller.
 func (t *taking) end(numbers []int64, err error) {
-	if !t.ended {
-		t.numbers, t.err, t.ended = numbers, err, true
-		close(t.done)
-	}
+	t.numbers, t.err = numbers, err
+	close(t.done)
 }
 
 func newTaker(l *Ledger) *taker {
@@ -129,35 +130,34 @@ func (t *taker) take(one *taking, o *quota.Operation) (d quota.Decision, decided
 	return d, true, nil
 }
 
-// run runs the script for those who still wait. Meanwhile it looks after whose time is over, also of those whose turn has
-// not come: that is cheaper than a timer for each.
+// run runs the script for those who still wait: together for those who came about the same time, as all did unless Redis
+// just kept somebody waiting.
 func (t *taker) run(batch []*taking) {
-	first, last, now := t.expire(batch, time.Now())
-	batch = slices.DeleteFunc(slices.Clone(batch), func(one *taking) bool { return one.ended })
+	for len(batch) > 0 {
+		together := 1
+		for together < len(batch) && batch[together].expire.Sub(batch[0].expire) < aboutTheSameTime {
+			together++
+		}
+		t.runTogether(batch[:together:together])
+		batch = batch[together:]
+	}
+}
+
+// runTogether gives them the time that the first has left.
+func (t *taker) runTogether(batch []*taking) {
+	ctx, cancel := context.WithDeadline(context.Background(), batch[0].expire)
+	defer cancel()
+	batch = slices.DeleteFunc(batch, func(one *taking) bool {
+		late := cmp.Or(ctx.Err(), one.ctx.Err())
+		if late != nil {
+			one.end(nil, late)
+		}
+		return late != nil
+	})
 	if len(batch) == 0 {
 		return
 	}
-	ctx, cancel := context.WithDeadline(context.Background(), last)
-	defer cancel()
-	var numbers []int64
-	var err error
-	answered := make(chan struct{})
-	go func() {
-		defer close(answered)
-		numbers, err = t.evaluate(ctx, batch)
-	}()
-	timer := time.NewTimer(first.Sub(now))
-	defer timer.Stop()
-	for waits := true; waits; {
-		select {
-		case <-answered:
-			waits = false
-		case <-timer.C:
-			t.expire(t.batches.queued(), time.Now())
-			first, _, now = t.expire(batch, time.Now())
-			timer.Reset(first.Sub(now))
-		}
-	}
+	numbers, err := t.evaluate(ctx, batch)
 	for _, one := range batch {
 		own, perRule := one.answered()
 		n := own + perRule*len(one.windows)
@@ -172,29 +172,6 @@ func (t *taker) run(batch []*taking) {
 			numbers = numbers[1:]
 		}
 	}
-}
-
-// expire answers whom nobody waits for any more. Of the others it tells when the time of the first and the last is over.
-func (t *taker) expire(batch []*taking, now time.Time) (first, last, at time.Time) {
-	first = now.Add(t.ledger.timeout)
-	for _, one := range batch {
-		switch {
-		case one.ended:
-			continue
-		case !now.Before(one.expire):
-			one.end(nil, context.DeadlineExceeded)
-			continue
-		case one.ctx.Err() != nil:
-			one.end(nil, one.ctx.Err())
-			continue
-		case one.expire.Before(first):
-			first = one.expire
-		}
-		if one.expire.After(last) {
-			last = one.expire
-		}
-	}
-	return first, last, now
 }
 
 // evaluate runs the script. Arguments are pointers where that spares a copy.
@@ -247,9 +224,6 @@ func (l *Ledger) taking(ctx context.Context, o *quota.Operation) *taking {
 	now, whose := time.Now(), userSubject(o.User)
 	one := &taking{ctx: ctx, expire: now.Add(l.timeout), fingerprint: fingerprint(*o), lease: o.Lease.Milliseconds(),
 		keys: make([]string, 0, 2+2*len(o.Rules)), windows: make([]windowUnits, len(o.Rules)), done: make(chan struct{})}
-	if own, ok := ctx.Deadline(); ok && own.Before(one.expire) {
-		one.expire = own
-	}
 	prefix := l.prefix + string(whose)
 	one.keys = append(one.keys, prefix+"o:"+o.ID)
 	if one.lease > 0 {

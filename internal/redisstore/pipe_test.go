@@ -44,14 +44,14 @@ func TestPipeSendsNothingForWhoLeft(t *testing.T) {
 	server.Pause()
 	under := make(chan error, 1)
 	go func() { under <- add(ctx) }()
-	for len(p.batches.queued()) > 0 || !p.batches.underWay() {
+	for p.batches.queued() > 0 || !p.batches.underWay() {
 		time.Sleep(time.Millisecond)
 	}
 	left, leave := context.WithCancel(ctx)
 	for range queueSize {
 		go func() { _ = add(left) }()
 	}
-	for len(p.batches.queued()) < queueSize {
+	for p.batches.queued() < queueSize {
 		time.Sleep(time.Millisecond)
 	}
 	if err := add(ctx); !errors.Is(err, errQueueFull) {
@@ -62,13 +62,19 @@ func TestPipeSendsNothingForWhoLeft(t *testing.T) {
 	if err := <-under; err != nil {
 		t.Error(err)
 	}
-	for len(p.batches.queued()) > 0 {
+	for p.batches.queued() > 0 {
 		time.Sleep(time.Millisecond)
 	}
 	cmd := redis.NewCmd(ctx, "INCR", "n")
 	if err := p.do(ctx, cmd); err != nil || cmd.Val() != int64(2) {
 		t.Errorf("%v, %v", cmd.Val(), err)
 	}
+}
+
+func (b *batches[T]) queued() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.waiting)
 }
 
 func (b *batches[T]) underWay() bool {
