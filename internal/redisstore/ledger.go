@@ -106,6 +106,7 @@ type Ledger struct {
 	timeout  time.Duration // of a command
 	consumed time.Duration // how long what was consumed is known
 	scripts  *scripts
+	own      own
 	archive  *archive // nil: nothing is archived
 	mirror   *mirror  // nil, too
 }
@@ -120,13 +121,13 @@ func RememberConsumed(d time.Duration) LedgerOption {
 }
 
 // NewLedger is for the nodes of a database, which the number identifies. The timeout bounds each command, of which
-// consuming takes one, reserving too (in a Cluster or with a SYSTEM rule: three), settling three, and one more for each
-// SYSTEM rule. A user of Redis's access
+// consuming takes one, reserving too (in a Cluster or with a SYSTEM rule: three), settling one where it was reserved, three
+// elsewhere, and one more for each SYSTEM rule. A user of Redis's access
 // control needs the keys toolgrant:* and EVAL, EVALSHA, EXISTS, GET, SET, DEL, TIME, PEXPIREAT, HGET, HMGET, HSET, HDEL,
 // HINCRBY, ZADD, ZREM, ZRANGE, ZRANGEBYSCORE, ZREMRANGEBYRANK, and for an archive INFO, PTTL, HGETALL.
 func NewLedger(client redis.UniversalClient, database uint64, timeout time.Duration, options ...LedgerOption) *Ledger {
 	l := &Ledger{client: client, prefix: fmt.Sprintf("toolgrant:%016x:", database), timeout: timeout,
-		consumed: defaultRemembered, scripts: clusterScripts}
+		consumed: defaultRemembered, scripts: clusterScripts, own: newOwn()}
 	if one, ok := client.(*redis.Client); ok {
 		l.pipe, l.scripts = newPipe(one, timeout), ledgerScripts
 	}
@@ -199,29 +200,46 @@ func (l *Ledger) Release(ctx context.Context, operation string) (quota.Decision,
 
 func (l *Ledger) settle(ctx context.Context, operation string, how func(*reservation) (mode string, tokens int64)) (quota.Decision, error) {
 	ctx = context.WithoutCancel(ctx)
-	user, err := l.get(ctx, l.index(operation))
+	settle := func(m *ownReservation) (quota.Decision, error) {
+		mode, tokens := how(m.reservation)
+		d, err := l.settleParts(ctx, m.user, operation, m.reservation, m.record, mode, tokens)
+		if err == nil {
+			d.Settled = m.settled(m.user, mode, tokens)
+		}
+		return d, err
+	}
+	if m, known := l.own.take(operation); known {
+		if d, err := settle(&m); !errors.Is(err, errAnother) {
+			return d, err
+		}
+	}
+	m, err := l.find(ctx, operation)
 	if err != nil {
 		return quota.Decision{}, err
+	}
+	return settle(m)
+}
+
+// find reads what is written down of a reservation.
+func (l *Ledger) find(ctx context.Context, operation string) (*ownReservation, error) {
+	user, err := l.get(ctx, l.index(operation))
+	if err != nil {
+		return nil, err
 	}
 	text := ""
 	if user != "" {
 		if text, err = l.get(ctx, l.prefix+string(userSubject(id.User(user)))+"o:"+operation); err != nil {
-			return quota.Decision{}, err
+			return nil, err
 		}
 	}
 	r, err := decodeReservation(text)
 	if err != nil {
-		return quota.Decision{}, fmt.Errorf("operation %s: %w", operation, err)
+		return nil, fmt.Errorf("operation %s: %w", operation, err)
 	}
 	if r == nil {
-		return quota.Decision{}, fault.Missing("operation", operation)
+		return nil, fault.Missing("operation", operation)
 	}
-	mode, tokens := how(r)
-	d, err := l.settleParts(ctx, id.User(user), operation, r, mode, tokens)
-	if err == nil {
-		d.Settled = r.settled(id.User(user), mode, tokens)
-	}
-	return d, err
+	return &ownReservation{reservation: r, user: id.User(user)}, nil
 }
 
 func (l *Ledger) get(ctx context.Context, key string) (value string, err error) {

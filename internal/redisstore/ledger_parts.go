@@ -75,11 +75,13 @@ func (l *Ledger) reserve(ctx context.Context, operation quota.Operation) (quota.
 }
 
 // reserveAtOnce reserves in one step what one Redis has all keys of.
-func (l *Ledger) reserveAtOnce(ctx context.Context, operation quota.Operation, p *part) (quota.Decision, error) {
-	record, err := newReservation(operation).encode()
+func (l *Ledger) reserveAtOnce(ctx context.Context, operation quota.Operation, p *part) (d quota.Decision, err error) {
+	r := newReservation(operation)
+	record, err := r.encode()
 	if err != nil {
-		return quota.Decision{}, err
+		return d, err
 	}
+	defer func() { l.own.note(&operation, &d, r, record) }()
 	if l.taker != nil && plain(operation.Rules) {
 		if d, decided, err := l.taker.reserve(ctx, &operation, record); decided || err != nil {
 			return d, err
@@ -92,7 +94,8 @@ func (l *Ledger) reserveAtOnce(ctx context.Context, operation quota.Operation, p
 }
 
 func (l *Ledger) takeParts(ctx context.Context, operation quota.Operation) (quota.Decision, error) {
-	record, err := newReservation(operation).encode()
+	r := newReservation(operation)
+	record, err := r.encode()
 	if err != nil {
 		return quota.Decision{}, err
 	}
@@ -125,6 +128,7 @@ func (l *Ledger) takeParts(ctx context.Context, operation quota.Operation) (quot
 		}
 	}
 	d.Admitted = true
+	l.own.note(&operation, &d, r, record)
 	return d, nil
 }
 
@@ -196,15 +200,18 @@ func (l *Ledger) describe(ctx context.Context, parts []part, into []quota.State)
 }
 
 // settleParts settles the user's part, which decides whether that may be, and then the SYSTEM rules. A part that was
-// settled before says so again.
-func (l *Ledger) settleParts(ctx context.Context, user id.User, operation string, r *reservation, mode string, tokens int64) (quota.Decision, error) {
+// settled before says so again. If what is written down is not the record, nothing is settled, and the error is errAnother.
+func (l *Ledger) settleParts(ctx context.Context, user id.User, operation string, r *reservation, record, mode string, tokens int64) (quota.Decision, error) {
 	rules := r.limited()
 	d := quota.Decision{Admitted: true, States: make([]quota.State, len(rules))}
 	parts := partsOf(user, rules)
 	for k := len(parts) - 1; k >= 0; k-- {
 		p := &parts[k]
 		call := l.call(l.scripts.settle, p.whose, "o:"+operation, len(p.rules))
-		call.argue(mode, tokens, remembered.Milliseconds(), operation, "")
+		if k < len(parts)-1 {
+			record = "" // only the user's part has it
+		}
+		call.argue(mode, tokens, remembered.Milliseconds(), operation, record)
 		for n, i := range p.at {
 			call.rule(&p.rules[n], r.Rules[i].Units, r.Rules[i].cost(mode, tokens))
 		}
@@ -237,6 +244,8 @@ func refusal(s status, operation string) error {
 		return quota.CommittedOtherwise(operation)
 	case unknown:
 		return fault.Missing("operation", operation)
+	case another:
+		return errAnother
 	case released, committed:
 		return &fault.Fault{Kind: fault.FailedPrecondition, Reason: fault.ReasonOperationSettled,
 			Message: map[status]string{released: "the reservation was released before", committed: "the reservation was committed before"}[s]}

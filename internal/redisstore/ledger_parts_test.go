@@ -75,13 +75,33 @@ func TestReservationsAreSettledInParts(t *testing.T) {
 		s.reserve("o", 2, time.Hour, rule, mine)
 		ctx := testkit.Context(t)
 		half := &reservation{Tokens: 20, Rules: newReservation(operation("o", 2, time.Hour, mine)).Rules}
-		must(t)(s.settleParts(ctx, "u", "o", half, "C", 20))
+		must(t)(s.settleParts(ctx, "u", "o", half, "", "C", 20))
 		s.want(mine, 2, 0)
 		s.wantSystem(rule, 0, 20)
 		if d := s.commit("o", nil); !d.Repeated || d.States[0].Used != 20 {
 			t.Errorf("%+v", d)
 		}
 		s.wantSystem(rule, 20, 0)
+	})
+}
+
+// A node that reserved settles what is written down, also when that is another node's, since Redis lost its own.
+func TestReservationsOfAnotherNodeInTheirPlace(t *testing.T) {
+	t.Parallel()
+	onAll(t, func(t *testing.T, s *suite) {
+		before, after := limited("before", quota.UnitCalls, 4, fixed(time.Hour)), limited("after", quota.UnitCalls, 4, fixed(time.Hour))
+		s.reserve("o", 1, time.Hour, before)
+		mine, known := s.own.Peek("o")
+		s.empty()
+		s.set(s.now)
+		s.reserve("o", 3, time.Hour, after)
+		s.own.Add("o", mine)
+		s.commit("o", nil)
+		if !known {
+			t.Error("it is not known who reserved")
+		}
+		s.want(before, 0, 0)
+		s.want(after, 3, 0)
 	})
 }
 

@@ -145,6 +145,9 @@ func (c *comparison) settle(t *rapid.T, state byte) {
 	name := rapid.SampledFrom(names).Draw(t, "operation")
 	o := c.m.operations[name]
 	tokens := rapid.Int64Range(0, 80).Draw(t, "tokens")
+	if rapid.Bool().Draw(t, "on another node") {
+		c.s.own.Purge()
+	}
 	var got quota.Decision
 	var err error
 	if state == 'C' {

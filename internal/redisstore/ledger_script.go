@@ -73,6 +73,7 @@ const (
 	outdated       status = 8
 	restore        status = 9  // what the archive knows is needed
 	over           status = 10 // repeated, of a reservation that was settled
+	another        status = 11 // the reservation is not the one that is meant
 )
 
 const (

@@ -1,15 +1,17 @@
 -- Settles a reservation: charges what it cost, or gives it back.
 --
 -- KEYS[1]: the operation. ARGV: C to commit, R to release or U to undo one attempt at reserving (see hold.lua), the
--- tokens it cost, how long to remember in ms, the operation's id, the attempt. Answers 1 settled, 2 repeated,
--- 3 committed with another cost, 4 the caller's clock is too far off, 5 no such reservation, 6 released before,
--- 7 committed before; when its lease ends; states.
+-- tokens it cost, how long to remember in ms, the operation's id, the attempt, or what must be written down of the
+-- reservation (empty: anything). Answers 1 settled, 2 repeated, 3 committed with another cost, 4 the caller's clock is
+-- too far off, 5 no such reservation, 6 released before, 7 committed before, 11 something else is written down; when its
+-- lease ends; states.
 local mode, tokens, remember, id = ARGV[1], number(ARGV[2]), number(ARGV[3]), ARGV[4]
 local before = redis.call('GET', KEYS[1])
 if not before then return {5} end
 local state, content, expire, cost, rest = string.match(before, '^(%a) (%S+) (%d+) (%d+) (.*)$')
 local ends = number(expire)
 if not state then return {5} end -- it consumed
+if mode ~= 'U' and ARGV[5] ~= '' and ARGV[5] ~= rest then return {11} end
 if state == 'R' and mode == 'C' then return {6} end
 if state == 'C' and mode == 'R' then return {7} end
 if state == 'C' and number(cost) ~= tokens then return {3} end
