@@ -308,7 +308,7 @@ func TestOverrides(t *testing.T) {
 
 func until(t *testing.T, is func() bool) {
 	t.Helper()
-	for range 1000 {
+	for range 5000 {
 		if is() {
 			return
 		}
