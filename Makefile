@@ -54,9 +54,10 @@ run: postgres ## Serve on embedded defaults, apply examples/company.yaml, show w
 demo: postgres ## The same, and exit
 	@tools/demo
 
+# `make lint` vets the code, tests included.
 .PHONY: test
 test: postgres redis mcp-servers chromium web-example ## Run all tests, with the race detector, on private servers
-	go test -race -timeout $(TEST_TIMEOUT) ./...
+	go test -race -vet=off -timeout $(TEST_TIMEOUT) ./...
 
 .PHONY: chaos
 chaos: postgres redis ## Break four servers, PostgreSQL, Redis and networks at random under load for DURATION (3m), by SEED, and check what must hold

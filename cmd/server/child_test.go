@@ -46,13 +46,13 @@ type child struct {
 	running   bool
 }
 
-// newChild prepares a server with these settings, as environment variables. When the test ends, the server
-// must have gone on to the end, and end cleanly.
+// newChild prepares a server with these settings, as environment variables; the last one of a name counts. It waits for
+// Redis longer than any busy machine takes. When the test ends, the server must have gone on to the end, and end cleanly.
 func newChild(t *testing.T, settings ...string) *child {
 	t.Helper()
 	c := &child{t: t, grpc: freeAddress(t), web: freeAddress(t), log: &output{}}
 	c.settings = append([]string{childVariable + "=1", "TOOLGRANT_CONFIG=", "TOOLGRANT_DATABASE_URL=",
-		"TOOLGRANT_GRPC_ADDR=" + c.grpc, "TOOLGRANT_HTTP_ADDR=" + c.web}, settings...)
+		"TOOLGRANT_GRPC_ADDR=" + c.grpc, "TOOLGRANT_HTTP_ADDR=" + c.web, "TOOLGRANT_QUOTA_TIMEOUT=10s"}, settings...)
 	t.Cleanup(func() {
 		if c.running {
 			c.stop()

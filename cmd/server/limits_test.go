@@ -289,8 +289,8 @@ func TestConnectionsThatSayNothingAreClosed(t *testing.T) {
 	server.start()
 	server.awaitReady()
 	http.DefaultClient.CloseIdleConnections()
+	var ended sync.WaitGroup
 	for _, door := range []struct{ address, first string }{{server.grpc, "PRI * HT"}, {server.web, "POST /toolgrant.v1.QuotaService/ConsumeQuota HTTP/1.1\r\nHost: localhost\r\nX"}} {
-		var ended sync.WaitGroup
 		for range most + 10 {
 			conn, err := net.Dial("tcp", door.address)
 			if err != nil {
@@ -318,8 +318,8 @@ func TestConnectionsThatSayNothingAreClosed(t *testing.T) {
 		if _, err := healthv1.NewHealthClient(client).Check(ctx, &healthv1.HealthCheckRequest{}); err != nil {
 			t.Errorf("from another address: %v", err)
 		}
-		ended.Wait()
 	}
+	ended.Wait()
 	await(t, "others get in", func() bool { return ready(server.web) == http.StatusOK })
 	m := scrape(t, server.web)
 	for _, protocol := range []string{"grpc", "http"} {

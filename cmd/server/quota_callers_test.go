@@ -136,11 +136,17 @@ func (c *callers) consume(ctx context.Context, n int, operation, tool string) {
 	}
 }
 
-// reserve holds tokens, and then commits some of them, releases them, or leaves them to themselves.
+// reserve holds tokens, and then commits some of them, releases them, or leaves them to themselves. Nothing that breaks
+// lasts as long as the leases of those that are settled.
 func (c *callers) reserve(ctx context.Context, n int, operation string) {
+	const abandoned, released = 0, 1
+	fate, lease := rand.IntN(10), time.Minute
+	if fate == abandoned {
+		lease = 2 * time.Second
+	}
 	err := c.insist(ctx, n, func(ctx context.Context, node client) error {
 		_, err := node.ReserveQuota(ctx, &v1.ReserveQuotaRequest{OperationId: operation, UserId: "u", ToolId: "tokens",
-			Tokens: proto.Int64(100), Lease: durationpb.New(20 * time.Second)})
+			Tokens: proto.Int64(100), Lease: durationpb.New(lease)})
 		return err
 	})
 	if err != nil {
@@ -148,10 +154,10 @@ func (c *callers) reserve(ctx context.Context, n int, operation string) {
 		return
 	}
 	tokens := int64(rand.IntN(200))
-	switch rand.IntN(10) {
-	case 0:
+	switch fate {
+	case abandoned:
 		return
-	case 1:
+	case released:
 		err = c.insist(ctx, n+1, func(ctx context.Context, node client) error {
 			_, err := node.ReleaseQuota(ctx, &v1.ReleaseQuotaRequest{OperationId: operation})
 			return err

@@ -308,7 +308,7 @@ func TestOverrides(t *testing.T) {
 
 func until(t *testing.T, is func() bool) {
 	t.Helper()
-	for range 1000 {
+	for range 5000 {
 		if is() {
 			return
 		}
@@ -360,12 +360,16 @@ func TestQuotasWhileRedisIsAway(t *testing.T) {
 					t.Fatal(err)
 				}
 				t.Cleanup(func() { _ = client.Close() })
-				o.Ledger = redisstore.NewLedger(client, 1, 75*time.Millisecond)
+				o.Ledger = redisstore.NewLedger(client, 1, 500*time.Millisecond)
 				o.Nodes = func() int { return 2 }
 			}
 			s := quotaWorld(t, node.Options{Gate: quick}, anyhow, shared)
 			s.apply(s, t, rulesOf("denying", hourly, manyNode))
 			q := caller{v1.NewQuotaServiceClient(s.conn)}
+			until(t, func() bool { // it is connected
+				usage, err := q.GetQuotaUsage(s, &v1.GetQuotaUsageRequest{UserId: "ann", ToolIds: []string{"t"}})
+				return err == nil && stateLine(usage.GetTools()[0].GetRules()) == "anyhow=0+0/2 shared=0+0/4"
+			})
 			if got := q.do(s, quotaStep{"consume", "before", 0, ""}); got != "anyhow=1+0/2 shared=1+0/4" {
 				t.Fatal(got)
 			}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"buf.build/go/protovalidate"
 	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
@@ -145,7 +144,7 @@ func New(o Options) *grpc.Server {
 	if o.Answered == nil {
 		o.Answered = func(int, bool) {}
 	}
-	validator, err := protovalidate.New()
+	validator, err := sharedValidator()
 	if err != nil {
 		panic("protovalidate: " + err.Error()) // the rules are compiled in
 	}

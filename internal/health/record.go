@@ -113,16 +113,17 @@ func (r *Record) tally(report Report, now time.Time) {
 	}
 }
 
-// Claim lets a call be the probe, if the cool-down is over and no other is one; the same call as often as it asks. A
-// closed breaker lets every call through. It returns the record after that, and whether the call may be made.
+// Claim lets a call be the probe, if the cool-down is over and no other is one; the same call as often as it asks, also
+// where the clock is behind that of the node that let it through. A closed breaker lets every call through. It returns
+// the record after that, and whether the call may be made.
 func (r Record) Claim(call id.Call, p Policy, now time.Time) (Record, bool) {
 	switch {
 	case r.Opened == 0:
 		return r, true
-	case now.Before(r.Retry):
-		return r, false
 	case r.Probe == call && now.Before(r.Lease):
 		return r, true
+	case now.Before(r.Retry):
+		return r, false
 	case r.Probe != "" && now.Before(r.Lease):
 		return r, false
 	}
@@ -135,6 +136,8 @@ func (r Record) Condition(call id.Call, now time.Time) Condition {
 	switch {
 	case r.Opened == 0:
 		return Condition{}
+	case r.Probe == call && now.Before(r.Lease):
+		return Condition{State: HalfOpen}
 	case now.Before(r.Retry):
 		return Condition{State: Open, RetryAfter: r.Retry.Sub(now)}
 	case r.Probe != "" && r.Probe != call && now.Before(r.Lease):

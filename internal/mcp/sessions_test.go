@@ -11,6 +11,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/toolgrant/toolgrant/internal/mcp"
+	"github.com/toolgrant/toolgrant/internal/testkit"
+	"github.com/toolgrant/toolgrant/internal/testkit/node"
 )
 
 // try connects, and listens for changes.
@@ -51,62 +53,67 @@ func (b bundle) listens(t *testing.T, user string) (stop func(), acknowledged bo
 	return nil, false
 }
 
-// What clients keep open is bounded, for each user and in all; what is closed makes room.
+// What clients keep open is bounded, for each user and in all; what is closed makes room. Each kind has a gateway of its
+// own: nobody tells when what a client closed is gone there.
 func TestSessionsAreBounded(t *testing.T) {
-	b := gateway(t, "users: [{user_id: ann}, {user_id: bob}, {user_id: cyd}]", func(o *mcp.GatewayOptions) { o.Sessions, o.SessionsPerUser = 3, 2 })
-	for name, open := range map[string]func(user string) (stop func(), opened bool){
-		"sessions": func(user string) (func(), bool) {
+	n := node.Start(t, testkit.Database(t), node.Options{})
+	bundle{Node: n, ctx: testkit.Context(t)}.apply(t, "users: [{user_id: ann}, {user_id: bob}, {user_id: cyd}]")
+	limited := func(t *testing.T) bundle {
+		return gatewayBefore(t, n, func(o *mcp.GatewayOptions) { o.Sessions, o.SessionsPerUser = 3, 2 })
+	}
+	bounded := func(t *testing.T, open func(b bundle, user string) (stop func(), opened bool)) {
+		b := limited(t)
+		var stops []func()
+		defer func() {
+			for _, stop := range stops {
+				stop()
+			}
+		}()
+		opens := func(user string) bool {
+			stop, opened := open(b, user)
+			if opened {
+				stops = append(stops, stop)
+			}
+			return opened
+		}
+		for _, user := range []string{"ann", "ann", "bob"} {
+			if !opens(user) {
+				t.Fatalf("no room for %s", user)
+			}
+		}
+		for _, user := range []string{"ann", "cyd"} {
+			if opens(user) {
+				t.Errorf("%s may open one more", user)
+			}
+		}
+		stops[0]()
+		await(t, b.ctx, "room", func() bool { return opens("cyd") })
+	}
+	t.Run("sessions", func(t *testing.T) {
+		bounded(t, func(b bundle, user string) (func(), bool) {
 			s, err := b.try(user, "2025-11-25")
 			if err != nil && !strings.Contains(err.Error(), "Too Many Requests") {
 				t.Errorf("%s: %v", user, err)
 			}
 			return func() { _ = s.Close() }, err == nil
-		},
-		"streams": func(user string) (func(), bool) { return b.listens(t, user) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			var stops []func()
-			defer func() {
-				for _, stop := range stops {
-					stop()
-				}
-			}()
-			for _, user := range []string{"ann", "ann", "bob"} { // what another test closed may not be gone yet
-				await(t, b.ctx, "room for "+user, func() bool {
-					stop, opened := open(user)
-					if opened {
-						stops = append(stops, stop)
-					}
-					return opened
-				})
-			}
-			for _, user := range []string{"ann", "cyd"} {
-				if stop, opened := open(user); opened {
-					stop()
-					t.Errorf("%s may open one more", user)
-				}
-			}
-			stops[0]()
-			await(t, b.ctx, "room", func() bool {
-				stop, opened := open("cyd")
-				if opened {
-					stops = append(stops, stop)
-				}
-				return opened
-			})
 		})
-	}
-	// Requests that open nothing take no room.
-	for range 5 {
-		response, err := (&http.Client{Transport: as{"toolgrant-user": "bob", "toolgrant-chat": "c"}}).Post(b.url, "text/plain", nil)
-		if err != nil {
-			t.Fatal(err)
+	})
+	t.Run("streams", func(t *testing.T) {
+		bounded(t, func(b bundle, user string) (func(), bool) { return b.listens(t, user) })
+	})
+	t.Run("requests that open nothing take no room", func(t *testing.T) {
+		b := limited(t)
+		for range 5 {
+			response, err := (&http.Client{Transport: as{"toolgrant-user": "bob", "toolgrant-chat": "c"}}).Post(b.url, "text/plain", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = response.Body.Close()
+			if response.StatusCode == http.StatusTooManyRequests {
+				t.Error("what opens nothing takes room")
+			}
 		}
-		_ = response.Body.Close()
-		if response.StatusCode == http.StatusTooManyRequests {
-			t.Error("what opens nothing takes room")
-		}
-	}
+	})
 }
 
 func TestIdleSessionsAreClosed(t *testing.T) {

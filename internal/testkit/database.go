@@ -50,7 +50,7 @@ func create(t testing.TB, admin, template string) string {
 	if err != nil {
 		t.Fatalf("testkit: %v", err)
 	}
-	sql := "CREATE DATABASE " + quote(name) + " TEMPLATE " + quote(template)
+	sql := "CREATE DATABASE " + quote(name) + " TEMPLATE " + quote(template) + shared.strategy()
 	if err := execute(Context(t), admin, sql); err != nil {
 		t.Fatalf("testkit: %v", err)
 	}
@@ -68,6 +68,17 @@ func create(t testing.TB, admin, template string) string {
 		}
 	})
 	return address
+}
+
+// strategy is how the private server copies templates: files, which is faster than through the log where nothing waits for
+// the disk. Another server may not know it.
+func (s *server) strategy() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.postgres == nil {
+		return ""
+	}
+	return " STRATEGY FILE_COPY"
 }
 
 // lifetime tells how long a kept database can be looked at.

@@ -122,7 +122,8 @@ func (s *server) start() error {
 	if err != nil {
 		return err
 	}
-	s.url = s.postgres.URL()
+	// A busy machine may take longer to let somebody in than whoever connects waits by default.
+	s.url = s.postgres.URL() + "&connect_timeout=60"
 	return nil
 }
 
