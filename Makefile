@@ -28,7 +28,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z][a-z\/-]*:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: setup
-setup: $(BUF) $(SQLC) $(PROTOC_GEN_GO) $(PROTOC_GEN_GO_GRPC) $(GOLANGCI_LINT) $(PROTOVALIDATE) postgres redis mcp-servers chromium web-example ## Install what is missing: pinned tools, imported protos, PostgreSQL, Redis, MCP servers and Chromium for tests
+setup: $(BUF) $(SQLC) $(PROTOC_GEN_GO) $(PROTOC_GEN_GO_GRPC) $(GOLANGCI_LINT) $(PROTOVALIDATE) postgres redis faketime mcp-servers chromium web-example ## Install what is missing: pinned tools, imported protos, PostgreSQL, Redis, libfaketime, MCP servers and Chromium for tests
 	go mod download
 
 .PHONY: generate
@@ -55,7 +55,7 @@ demo: postgres ## The same, and exit
 	@tools/demo
 
 .PHONY: test
-test: postgres redis mcp-servers chromium web-example ## Run all tests, with the race detector, on private servers
+test: postgres redis faketime mcp-servers chromium web-example ## Run all tests, with the race detector, on private servers
 	go test -race -timeout $(TEST_TIMEOUT) ./...
 
 .PHONY: chaos
@@ -141,6 +141,10 @@ postgres:
 .PHONY: redis
 redis:
 	@tools/install-redis
+
+.PHONY: faketime
+faketime:
+	@tools/install-faketime
 
 .PHONY: mcp-servers
 mcp-servers:
