@@ -324,7 +324,7 @@ func TestPostgressClockJumps(t *testing.T) {
 		m.Tools[0].Title = fmt.Sprint("after jump ", i)
 		w.apply(m)
 		decided, err := w.c[1].DecideApproval(w.ctx, &v1.DecideApprovalRequest{ApprovalId: asked.GetApprovalId(), Approve: true, Scope: v1.ApprovalScope_APPROVAL_SCOPE_ONCE})
-		if a := decided.GetApproval(); err != nil || a.GetExpireTime().AsTime().Sub(time.Now()).Abs() > 11*time.Minute {
+		if a := decided.GetApproval(); err != nil || time.Until(a.GetExpireTime().AsTime()).Abs() > 11*time.Minute {
 			t.Errorf("%v ahead: %v, %v", by, decided, err)
 		}
 		for server := range w.c {
