@@ -29,13 +29,15 @@ const (
 // finds out whether that is over.
 type breaker struct {
 	ledger Ledger
+	given  *atomic.Bool // up
 	*gobreaker.CircuitBreaker[any]
 }
 
 // newBreaker tells changed when the ledger is given up, and when it answers again.
 func newBreaker(ledger Ledger, changed func(open bool)) *breaker {
 	begin, answered := time.Now(), &atomic.Int64{} // when the ledger last did, since the beginning
-	return &breaker{ledger, gobreaker.NewCircuitBreaker[any](gobreaker.Settings{
+	given := &atomic.Bool{}
+	return &breaker{ledger, given, gobreaker.NewCircuitBreaker[any](gobreaker.Settings{
 		Timeout: coolDown + rand.N(coolDown),
 		ReadyToTrip: func(c gobreaker.Counts) bool {
 			return c.ConsecutiveFailures >= failuresToOpen && time.Since(begin)-time.Duration(answered.Load()) > silence
@@ -52,6 +54,7 @@ func newBreaker(ledger Ledger, changed func(open bool)) *breaker {
 			return !unavailable(err) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
 		},
 		OnStateChange: func(_ string, from, to gobreaker.State) {
+			given.Store(to != gobreaker.StateClosed)
 			if from == gobreaker.StateClosed || to == gobreaker.StateClosed {
 				changed(to != gobreaker.StateClosed)
 			}
@@ -85,7 +88,7 @@ func through[T any](b *breaker, ask func() (T, error)) (answer T, err error) {
 // Take implements Ledger. Whether an outage is over is found out by a question that charges nothing: if its answer is
 // lost, too, nobody has to wonder what was charged.
 func (b *breaker) Take(ctx context.Context, o Operation) (Decision, error) {
-	if b.State() != gobreaker.StateClosed {
+	if b.given.Load() {
 		if _, err := b.States(ctx, o.User, nil); unavailable(err) {
 			return Decision{}, errOpen
 		}

@@ -3,6 +3,7 @@ package quota
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/toolgrant/toolgrant/internal/fault"
@@ -61,18 +62,32 @@ type scopes struct {
 	ledger []Limited // the others
 }
 
+// split divides an operation's rules. They are large, so where all belong together, as mostly, they are not copied.
 func split(o *Operation) (s scopes) {
-	for _, r := range o.Rules {
-		switch {
-		case r.Scope == ScopeNode:
-			s.node = append(s.node, r)
-		case r.Scope == ScopeSystem && o.Lease == 0:
-			s.slices = append(s.slices, r)
-		default:
-			s.ledger = append(s.ledger, r)
-		}
+	same := 0
+	for same < len(o.Rules) && s.of(&o.Rules[same], o.Lease) == s.of(&o.Rules[0], o.Lease) {
+		same++
+	}
+	if same > 0 {
+		*s.of(&o.Rules[0], o.Lease) = o.Rules[:same:same]
+	}
+	for i := same; i < len(o.Rules); i++ {
+		of := s.of(&o.Rules[i], o.Lease)
+		*of = append(*of, o.Rules[i])
 	}
 	return s
+}
+
+// of is where a rule belongs.
+func (s *scopes) of(r *Limited, lease time.Duration) *[]Limited {
+	switch {
+	case r.Scope == ScopeNode:
+		return &s.node
+	case r.Scope == ScopeSystem && lease == 0:
+		return &s.slices
+	default:
+		return &s.ledger
+	}
 }
 
 var errNoSlices = errors.New("SYSTEM rules cannot be decided: this gate has nothing to lease slices from")
@@ -89,10 +104,8 @@ func (g *Gate) Take(ctx context.Context, o Operation) (Decision, error) {
 
 func (g *Gate) take(ctx context.Context, o Operation) (Decision, error) {
 	s := split(&o)
-	for _, r := range o.Rules {
-		if r.Scope == ScopeSystem && g.slices == nil {
-			return Decision{}, errNoSlices
-		}
+	if g.slices == nil && slices.ContainsFunc(o.Rules, func(r Limited) bool { return r.Scope == ScopeSystem }) {
+		return Decision{}, errNoSlices
 	}
 	if len(s.node)+len(s.slices) == 0 && (len(s.ledger) > 0 || o.Lease == 0) {
 		return g.takeLast(ctx, &o, s.ledger)
@@ -152,12 +165,13 @@ func (g *Gate) takeLast(ctx context.Context, o *Operation, rules []Limited) (Dec
 	if len(rules) == 0 {
 		return Decision{Admitted: true}, nil
 	}
-	if d, known, err := g.user.repeated(o.only(rules)); known || err != nil {
+	part := o.only(rules)
+	if d, known, err := g.user.repeated(&part); known || err != nil {
 		return d, err
 	}
-	d, err := g.ledger.Take(ctx, o.only(rules))
+	d, err := g.ledger.Take(ctx, part)
 	if unavailable(err) {
-		return g.user.take(o.only(rules), err)
+		return g.user.take(part, err)
 	}
 	return d, err
 }

@@ -27,8 +27,8 @@ func (g *outage) take(o Operation, unreachable error) (Decision, error) {
 }
 
 // repeated tells what was admitted before.
-func (g *outage) repeated(o Operation) (d Decision, known bool, err error) {
-	if !g.share.knows(&o) {
+func (g *outage) repeated(o *Operation) (d Decision, known bool, err error) {
+	if !g.share.knows(o) {
 		return Decision{}, false, nil
 	}
 	part := o.only(g.shares(o.Rules))
@@ -88,6 +88,9 @@ func (g *outage) giveBack(o Operation) (known bool) {
 func (m *Memory) knows(o *Operation) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.consumed.empty() && m.reserved.Len() == 0 { // there was no outage
+		return false
+	}
 	_, known, err := m.known(o, m.now())
 	return known || err != nil
 }

@@ -40,6 +40,8 @@ func digestOf[T comparable](c *consumed, of T) digest {
 	return digest{maphash.Comparable(c.seeds[0], of), maphash.Comparable(c.seeds[1], of)}
 }
 
+func (c *consumed) empty() bool { return len(c.newer)+len(c.older) == 0 }
+
 // find tells when an operation consumed, and whether it had this content. Known is false if it didn't, or long ago.
 func (c *consumed) find(o *Operation, now time.Time) (at time.Time, same, known bool) {
 	key := c.key(o)

@@ -23,7 +23,7 @@ var errQueueFull = errors.New("too many commands wait for Redis")
 // batches send what many callers ask for together: what is asked while others are under way goes next, all in one.
 // Those who were just answered often ask again at once, so after a large batch the next one waits a moment for as many:
 // the larger batches are, the less they take of everybody's time, and two at a time would be smaller ones. A lone caller
-// waits for nobody.
+// waits for nobody, and sends himself.
 type batches[T any] struct {
 	send func([]T) // and say each that it is done
 
@@ -34,22 +34,39 @@ type batches[T any] struct {
 	wanted   int
 }
 
+// add has one sent: it was, or it waits for its turn.
 func (b *batches[T]) add(one T) error {
+	if alone, err := b.queue(one); err != nil || !alone {
+		return err
+	}
+	defer func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.running = len(b.waiting) > 0; b.running {
+			go b.run()
+		}
+	}()
+	b.send([]T{one})
+	return nil
+}
+
+// queue has one wait, unless it is alone: nothing is under way.
+func (b *batches[T]) queue(one T) (alone bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if !b.running {
+		b.running = true
+		return true, nil
+	}
 	if len(b.waiting) >= queueSize {
-		return errQueueFull
+		return false, errQueueFull
 	}
 	b.waiting = append(b.waiting, one)
 	if b.gathered != nil && len(b.waiting) >= b.wanted {
 		close(b.gathered)
 		b.gathered = nil
 	}
-	if !b.running {
-		b.running = true
-		go b.run()
-	}
-	return nil
+	return false, nil
 }
 
 // run sends until nobody waits.

@@ -112,9 +112,12 @@ func (c *call) ask(ctx context.Context) error {
 	return nil
 }
 
+// archives tells whether a rule's counter is archived.
+func (l *Ledger) archives(r *quota.Limited) bool { return l.mirror != nil && r.Archived() }
+
 // changed notes that counters differ from the archive's.
-func (c *call) changed() {
-	if len(c.archived) > 0 {
-		c.ledger.mirror.note(c.archived...)
+func (l *Ledger) changed(archived []quota.CounterName) {
+	if len(archived) > 0 {
+		l.mirror.note(archived...)
 	}
 }

@@ -3,14 +3,17 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/toolgrant/toolgrant/internal/quota"
 )
+
+// aboutTheSameTime is how much of their time those may lose who are sent together with others.
+const aboutTheSameTime = 10 * time.Millisecond
 
 // taker takes for many callers with one script, plain.lua, in the commonest case. It takes half of what a script for
 // each of them takes, most of which is to begin and to name what it works on.
@@ -21,13 +24,16 @@ type taker struct {
 
 // taking is what a caller asks for, and what becomes of it.
 type taking struct {
-	ctx     context.Context
-	expire  time.Time // when the caller does not wait any more
-	call    *call     // its keys; it is not run
-	own     []any     // what is told of the operation besides its rules
-	windows []windowUnits
-	lease   string        // what a lease is called after its units; empty: it consumes
-	done    chan struct{} // closed when it was sent and answered
+	ctx         context.Context
+	expire      time.Time // when it is too late
+	keys        []string
+	windows     []windowUnits
+	archived    []quota.CounterName
+	fingerprint string
+	lease       int64 // in milliseconds; 0: it consumes
+	user, note  string
+
+	done    chan struct{} // closed when it was answered, or the time is over
 	numbers []int64       // the answer: nothing if the script does not decide it
 	err     error
 }
@@ -44,19 +50,26 @@ type window struct {
 type windowUnits struct {
 	window
 	units int64
+	lease string // what the lease is called
 }
 
 // answered is how many numbers the script answers of the operation, and of each rule of it.
 func (t *taking) answered() (own, perRule int) {
-	if t.lease == "" {
+	if t.lease == 0 {
 		return 0, 2
 	}
 	return 1, 3
 }
 
+// end answers the caller.
+func (t *taking) end(numbers []int64, err error) {
+	t.numbers, t.err = numbers, err
+	close(t.done)
+}
+
 func newTaker(l *Ledger) *taker {
 	t := &taker{ledger: l}
-	t.batches.send = func(batch []*taking) { t.run(context.Background(), batch) }
+	t.batches.send = t.run
 	return t
 }
 
@@ -72,36 +85,40 @@ func plain(rules []quota.Limited) bool {
 
 // consume consumes, or says that it does not decide.
 func (t *taker) consume(ctx context.Context, o *quota.Operation) (d quota.Decision, decided bool, err error) {
-	one := t.ledger.taking(ctx, o, 0)
-	one.own = append(one.own, 0, fingerprint(*o), len(o.Rules))
-	return t.take(one, o)
+	return t.take(t.ledger.taking(ctx, o), o)
 }
 
 // reserve reserves, or says that it does not decide. All keys must be in one Redis.
-func (t *taker) reserve(ctx context.Context, o *quota.Operation, record string) (d quota.Decision, decided bool, err error) {
-	one := t.ledger.taking(ctx, o, 1)
-	one.own = append(one.own, o.Lease.Milliseconds(), fingerprint(*o), len(o.Rules), string(o.User), record)
-	one.lease = " " + o.ID
+func (t *taker) reserve(ctx context.Context, o *quota.Operation, note string) (d quota.Decision, decided bool, err error) {
+	one := t.ledger.taking(ctx, o)
+	one.user, one.note = string(o.User), note
 	return t.take(one, o)
 }
 
 func (t *taker) take(one *taking, o *quota.Operation) (d quota.Decision, decided bool, err error) {
-	if err := t.wait(one); err != nil {
-		one.call.changed() // perhaps
+	if t.ledger.pipe == nil {
+		t.run([]*taking{one})
+	} else if err := t.batches.add(one); err != nil {
 		return d, false, t.ledger.failed(one.ctx, err)
+	}
+	<-one.done
+	if one.err != nil || len(one.numbers) > 0 {
+		t.ledger.changed(one.archived) // perhaps
+	}
+	if one.err != nil {
+		return d, false, t.ledger.failed(one.ctx, one.err)
 	}
 	if len(one.numbers) == 0 {
 		return d, false, nil
 	}
-	one.call.changed()
 	d = quota.Decision{Admitted: true, States: make([]quota.State, len(o.Rules))}
 	own, perRule := one.answered()
 	if own > 0 {
 		d.Expire = time.UnixMilli(one.numbers[0])
 	}
 	for i := range o.Rules {
-		r, n := &o.Rules[i], one.numbers[own+perRule*i:][:perRule]
-		s := quota.State{Rule: r.ID, Limit: r.Own, Used: n[0]}
+		r, n, s := &o.Rules[i], one.numbers[own+perRule*i:][:perRule], &d.States[i]
+		s.Rule, s.Limit, s.Used = r.ID, r.Own, n[0]
 		if own > 0 {
 			s.Held = n[1]
 		}
@@ -109,77 +126,68 @@ func (t *taker) take(one *taking, o *quota.Operation) (d quota.Decision, decided
 		if back := n[perRule-1]; back > 0 {
 			s.Reset = time.UnixMilli(back)
 		}
-		d.States[i] = s
 	}
 	return d, true, nil
 }
 
-// wait has it sent, with others where that is possible.
-func (t *taker) wait(one *taking) error {
-	if t.ledger.pipe == nil {
-		t.run(one.ctx, []*taking{one})
-		return one.err
-	}
-	if err := t.batches.add(one); err != nil {
-		return err
-	}
-	// Who gives up sooner is not waited for with a channel of his own: that takes more than what he would be spared.
-	timer := timers.Get().(*time.Timer)
-	timer.Reset(time.Until(one.expire))
-	defer func() {
-		timer.Stop()
-		timers.Put(timer)
-	}()
-	select {
-	case <-one.done:
-		return one.err
-	case <-timer.C:
-		return cmp.Or(one.ctx.Err(), context.DeadlineExceeded)
+// run runs the script for those who still wait: together for those who came about the same time, as all did unless Redis
+// just kept somebody waiting.
+func (t *taker) run(batch []*taking) {
+	for len(batch) > 0 {
+		together := 1
+		for together < len(batch) && batch[together].expire.Sub(batch[0].expire) < aboutTheSameTime {
+			together++
+		}
+		t.runTogether(batch[:together:together])
+		batch = batch[together:]
 	}
 }
 
-// timers are kept: a new one for each operation is garbage.
-var timers = sync.Pool{New: func() any { return time.NewTimer(time.Hour) }}
-
-// run runs the script for those who still wait.
-func (t *taker) run(ctx context.Context, batch []*taking) {
-	ctx, cancel := context.WithTimeout(ctx, t.ledger.timeout)
+// runTogether gives them the time that the first has left.
+func (t *taker) runTogether(batch []*taking) {
+	ctx, cancel := context.WithDeadline(context.Background(), batch[0].expire)
 	defer cancel()
-	var sent []*taking
-	keys, now := 0, time.Now()
-	for _, one := range batch {
-		if one.ctx.Err() == nil && now.Before(one.expire) {
-			sent, keys = append(sent, one), keys+len(one.call.keys)
-		} else {
-			one.err = context.DeadlineExceeded
-			close(one.done)
+	batch = slices.DeleteFunc(batch, func(one *taking) bool {
+		late := cmp.Or(ctx.Err(), one.ctx.Err())
+		if late != nil {
+			one.end(nil, late)
 		}
-	}
-	if len(sent) == 0 {
+		return late != nil
+	})
+	if len(batch) == 0 {
 		return
 	}
-	numbers, err := t.evaluate(ctx, sent, keys)
-	for _, one := range sent {
-		one.err = err
-		if err == nil {
-			own, perRule := one.answered()
-			if n := own + perRule*len(one.windows); numbers[0] == 1 {
-				one.numbers, numbers = numbers[1:][:n:n], numbers[1+n:]
-			} else {
-				numbers = numbers[1:]
-			}
+	numbers, err := t.evaluate(ctx, batch)
+	for _, one := range batch {
+		own, perRule := one.answered()
+		n := own + perRule*len(one.windows)
+		switch {
+		case err != nil:
+			one.end(nil, err)
+		case numbers[0] == 1:
+			one.end(numbers[1:][:n:n], nil)
+			numbers = numbers[1+n:]
+		default:
+			one.end(nil, nil)
+			numbers = numbers[1:]
 		}
-		close(one.done)
 	}
 }
 
-func (t *taker) evaluate(ctx context.Context, batch []*taking, keys int) ([]int64, error) {
-	script := t.ledger.scripts.plain
+// evaluate runs the script. Arguments are pointers where that spares a copy.
+func (t *taker) evaluate(ctx context.Context, batch []*taking) ([]int64, error) {
+	keys := 0
+	for _, one := range batch {
+		keys += len(one.keys)
+	}
 	var rules []any // of all operations
 	operations := make([]any, 0, 5*len(batch)+3*keys)
 	numbers := make(map[window]int)
 	for _, one := range batch {
-		operations = append(operations, one.own...)
+		operations = append(operations, &one.lease, &one.fingerprint, len(one.windows))
+		if one.lease > 0 {
+			operations = append(operations, &one.user, &one.note)
+		}
 		for i := range one.windows {
 			w := &one.windows[i]
 			number, told := numbers[w.window]
@@ -188,17 +196,21 @@ func (t *taker) evaluate(ctx context.Context, batch []*taking, keys int) ([]int6
 				numbers[w.window] = number
 				rules = append(rules, w.kind, w.limit, flag(w.archived), flag(w.keep), w.from, w.to)
 			}
-			operations = append(operations, number, w.units)
-			if one.lease != "" {
-				operations = append(operations, strconv.FormatInt(w.units, 10)+one.lease)
+			operations = append(operations, number, &w.units)
+			if one.lease > 0 {
+				operations = append(operations, &w.lease)
 			}
 		}
 	}
+	script := t.ledger.scripts.plain
 	command := func(name, text string) *redis.IntSliceCmd {
 		args := append(make([]any, 0, 7+keys+len(rules)+len(operations)), name, text, keys)
 		for _, one := range batch {
-			args = append(args, one.call.keys...)
+			for i := range one.keys {
+				args = append(args, &one.keys[i])
+			}
 		}
+		args[3] = batch[0].keys[0] // the client of a Cluster looks at it
 		args = append(args, t.ledger.consumed.Milliseconds(), remembered.Milliseconds(), known.Milliseconds(), len(numbers))
 		args = append(args, rules...)
 		return redis.NewIntSliceCmd(ctx, append(args, operations...)...)
@@ -207,34 +219,35 @@ func (t *taker) evaluate(ctx context.Context, batch []*taking, keys int) ([]int6
 	return cmd.Val(), err
 }
 
-// taking prepares what the script is told of an operation; each rule of a reservation has leases, too.
-func (l *Ledger) taking(ctx context.Context, o *quota.Operation, leases int) *taking {
-	now := time.Now()
-	c := &call{ledger: l, whose: userSubject(o.User)}
-	c.prefix = l.prefix + string(c.whose)
-	c.keys = append(make([]any, 0, (1+leases)*(1+len(o.Rules))), c.prefix+"o:"+o.ID)
-	if leases > 0 {
-		c.keys = append(c.keys, l.index(o.ID))
+// taking prepares what the script is told of an operation.
+func (l *Ledger) taking(ctx context.Context, o *quota.Operation) *taking {
+	now, whose := time.Now(), userSubject(o.User)
+	one := &taking{ctx: ctx, expire: now.Add(l.timeout), fingerprint: fingerprint(*o), lease: o.Lease.Milliseconds(),
+		keys: make([]string, 0, 2+2*len(o.Rules)), windows: make([]windowUnits, len(o.Rules)), done: make(chan struct{})}
+	prefix := l.prefix + string(whose)
+	one.keys = append(one.keys, prefix+"o:"+o.ID)
+	if one.lease > 0 {
+		one.keys = append(one.keys, l.index(o.ID))
 	}
-	expire := now.Add(l.timeout)
-	if own, ok := ctx.Deadline(); ok && own.Before(expire) {
-		expire = own
-	}
-	one := &taking{ctx: ctx, expire: expire, call: c, own: make([]any, 0, 8), windows: make([]windowUnits, len(o.Rules)), done: make(chan struct{})}
 	for i := range o.Rules {
-		r := &o.Rules[i]
-		kind, shape := shapeOf(&r.Rule)
-		name := string(r.ID) + ":" + shape
-		c.keys = append(c.keys, c.prefix+"c:"+name)
-		if leases > 0 {
-			c.keys = append(c.keys, c.prefix+"l:"+name)
-		}
-		w := window{kind: kind, limit: r.Own, archived: c.archive(r, shape), keep: r.OnAbandoned == quota.AbandonedCharge, from: r.Window.Fixed.Milliseconds()}
+		r, w := &o.Rules[i], &one.windows[i]
+		var room [64]byte
+		kind, shape := appendShape(room[:0], &r.Rule)
+		w.window = window{kind: kind, limit: r.Own, keep: r.OnAbandoned == quota.AbandonedCharge, from: r.Window.Fixed.Milliseconds()}
+		w.units = o.Cost.In(r.Unit)
 		if r.Window.Calendar != nil {
 			begin, end := r.Window.Period(now)
 			w.from, w.to = begin.UnixMilli(), end.UnixMilli()
 		}
-		one.windows[i] = windowUnits{w, o.Cost.In(r.Unit)}
+		if l.archives(r) {
+			w.archived = true
+			one.archived = append(one.archived, quota.CounterName{Subject: whose.archived(), Rule: r.ID, Shape: string(shape)})
+		}
+		one.keys = append(one.keys, prefix+"c:"+string(r.ID)+":"+string(shape))
+		if one.lease > 0 {
+			one.keys = append(one.keys, prefix+"l:"+string(r.ID)+":"+string(shape))
+			w.lease = strconv.FormatInt(w.units, 10) + " " + o.ID
+		}
 	}
 	return one
 }

@@ -26,6 +26,14 @@ func TestLedgerDecidesAlike(t *testing.T) {
 	if d, decided, err := quick.taker.reserve(testkit.Context(t), &second, "{}"); !decided || !d.Admitted || d.States[0].Held != 1 || err != nil {
 		t.Fatalf("decided %v, %+v, %v", decided, d, err)
 	}
+	quick.advance(62 * time.Second)
+	for _, again := range []quota.Operation{operation("third", 1, 0, first.Rules...), operation("fourth", 1, time.Minute, first.Rules...)} {
+		if d, decided, err := quick.taker.take(quick.taking(testkit.Context(t), &again), &again); !decided || !d.Admitted || d.States[0].Used+d.States[0].Held != 1 || err != nil {
+			t.Fatalf("when all came back: decided %v, %+v, %v", decided, d, err)
+		}
+		quick.advance(62 * time.Second)
+	}
+	slow.set(quick.now)
 	rules := []quota.Limited{limited("minute", quota.UnitCalls, 9, fixed(time.Minute)), limited("day", quota.UnitTokens, 400, daily("")),
 		limited("hour", quota.UnitTokens, 200, fixed(time.Hour)), limited("month", quota.UnitCalls, 1000, quota.Window{
 			Calendar: &quota.Calendar{Period: quota.PeriodMonth, Zone: "Europe/Berlin"}})}

@@ -133,7 +133,7 @@ func (c *call) rule(r *quota.Limited, units, cost int64) {
 
 // archive notes that a rule's counter is archived, if so.
 func (c *call) archive(r *quota.Limited, shape string) bool {
-	archived := c.ledger.mirror != nil && r.Archived()
+	archived := c.ledger.archives(r)
 	if archived {
 		c.archived = append(c.archived, quota.CounterName{Subject: c.whose.archived(), Rule: r.ID, Shape: shape})
 	}
@@ -152,16 +152,23 @@ func flag(set bool) int {
 
 // shapeOf tells a rule's kind of window, as the scripts call it, and what its counter counts. No shape has a colon.
 func shapeOf(r *quota.Rule) (kind, shape string) {
-	unit := strings.ToLower(string(r.Unit[:1]))
+	kind, text := appendShape(nil, r)
+	return kind, string(text)
+}
+
+func appendShape(text []byte, r *quota.Rule) (kind string, shape []byte) {
+	if r.Unit == quota.UnitConcurrentCalls {
+		return "p", append(text, 'p')
+	}
+	text = append(text, r.Unit[0]|' ') // in lower case
 	switch w := &r.Window; {
-	case r.Unit == quota.UnitConcurrentCalls:
-		return "p", "p"
 	case w.Calendar != nil:
-		return "c", unit + "c" + string(w.Calendar.Period) + "@" + w.Calendar.Zone
+		text = append(append(text, 'c'), w.Calendar.Period...)
+		return "c", append(append(text, '@'), w.Calendar.Zone...)
 	case w.TokenBucket != nil:
-		return "b", unit + "b" + decimal(w.TokenBucket.RefillPerSecond)
+		return "b", append(append(text, 'b'), decimal(w.TokenBucket.RefillPerSecond)...)
 	default:
-		return "s", unit + "s" + strconv.FormatInt(w.Fixed.Milliseconds(), 10)
+		return "s", strconv.AppendInt(append(text, 's'), w.Fixed.Milliseconds(), 10)
 	}
 }
 
@@ -191,7 +198,7 @@ func (c *call) run(ctx context.Context) (a answer, err error) {
 			return err
 		})
 		if err != nil {
-			c.changed() // perhaps
+			c.ledger.changed(c.archived) // perhaps
 			return answer{}, err
 		}
 		a = answer{status: status(numbers[0]), numbers: numbers}
@@ -204,7 +211,7 @@ func (c *call) run(ctx context.Context) (a answer, err error) {
 			}
 		default:
 			if len(numbers) > 2+perState*len(c.rules) {
-				c.changed()
+				c.ledger.changed(c.archived)
 			}
 			return a, nil
 		}

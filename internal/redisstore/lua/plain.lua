@@ -1,6 +1,5 @@
--- Takes for many callers at once, in the commonest case: units are consumed, or reserved, from fixed windows and calendars
--- of which nothing came back since they were last charged, and nobody used the operation's id before. What is consumed
--- must be of counters of which nothing is held. All others are left to take.lua, which would decide these alike, and takes
+-- Takes for many callers at once, in the commonest case: units are consumed, or reserved, from fixed windows and calendars,
+-- and nobody used the operation's id before. What is consumed must be of counters of which nothing is held. All others are left to take.lua, which would decide these alike, and takes
 -- longer.
 --
 -- KEYS: of what is consumed the operation's own, and the counters of its rules; of a reservation its own, the one that tells
@@ -36,6 +35,22 @@ local function versionOf(key)
 	return v[2] == master and max(us, tonumber(v[1]) + 1) or nil
 end
 
+-- drop forgets the slots of a window that came back. It answers what is left, since which slot, and which cells are to go.
+local function drop(key, oldest, slot)
+	local cells, left, since, gone = {}, 0, slot, {}
+	for k = 0, SLOTS do cells[k + 1] = (oldest + k) % CELLS end
+	local units = call('HMGET', key, unpack(cells))
+	for k = SLOTS, 0, -1 do
+		local n = tonumber(units[k + 1] or 0)
+		if n > 0 and oldest + k < slot - SLOTS then
+			gone[#gone + 1] = cells[k + 1]
+		elseif n > 0 then
+			left, since = left + n, oldest + k
+		end
+	end
+	return left, since, gone[1] and gone
+end
+
 -- gather reads what is held, and what of it is abandoned, which is given back. It says whether that can be decided here.
 local function gather(r, rule, leases)
 	if r.first > ms + LONGEST_LEASE then return end -- the clock was ahead
@@ -62,6 +77,7 @@ end
 -- consumes reads a rule's counter, and says whether consuming can be decided here, and what is to be written.
 local function consumes(r, rule, units, key)
 	local f, used, writes
+	r.gone = nil
 	if rule.kind == 's' then
 		local window = rule.window
 		local slot = floor(ms * SLOTS / window)
@@ -71,10 +87,18 @@ local function consumes(r, rule, units, key)
 		if f.err then return end
 		used = tonumber(f[2] or 0)
 		local oldest, now = used > 0 and tonumber(f[3]) or slot, tonumber(f[4] or 0)
-		if oldest < slot - SLOTS or slot < oldest then return end
+		if slot < oldest then return end
+		if oldest < slot - SLOTS then
+			used, oldest, r.gone = drop(key, oldest, slot)
+			now = 0 -- what the cell has came back
+		end
 		r.back = ceil((oldest + CELLS) * window / SLOTS)
 		r.ends = (used == 0 or now == 0) and ceil((slot + CELLS) * window / SLOTS)
-		writes = used > 0 and {'u', used + units, cell, now + units} or {'h', '0', 'u', units, 'o', oldest, cell, units}
+		if used > 0 and not r.gone then
+			writes = {'u', used + units, cell, now + units}
+		else
+			writes = {'h', '0', 'u', used + units, 'o', oldest, cell, now + units}
+		end
 	else
 		local begin, ends = rule.from, rule.to
 		if ms < tonumber(begin) or tonumber(ends) <= ms then return end
@@ -100,6 +124,7 @@ end
 -- reserves reads a rule's counter, and says whether reserving can be decided here.
 local function reserves(r, rule, units, key, leases, leased)
 	local f
+	r.gone = nil
 	if rule.kind == 's' then
 		local window = rule.window
 		local slot = floor(ms * SLOTS / window)
@@ -107,7 +132,8 @@ local function reserves(r, rule, units, key, leases, leased)
 		if f.err then return end
 		r.used = tonumber(f[2] or 0)
 		local oldest = r.used > 0 and tonumber(f[3]) or slot
-		if oldest < slot - SLOTS or slot < oldest then return end
+		if slot < oldest then return end
+		if oldest < slot - SLOTS then r.used, oldest, r.gone = drop(key, oldest, slot) end
 		r.place, r.at = 'o', oldest
 		r.back, r.needed = ceil((oldest + CELLS) * window / SLOTS), ceil((slot + CELLS) * window / SLOTS)
 	else
@@ -121,7 +147,7 @@ local function reserves(r, rule, units, key, leases, leased)
 		r.back, r.needed = tonumber(ends), tonumber(ends)
 	end
 	r.held, r.lasts, r.first, r.over = tonumber(f[1] or 0), tonumber(f[4] or 0), tonumber(f[5] or 0), 0
-	r.anew = r.held == 0
+	r.anew = r.held == 0 or r.gone
 	if units == 0 or r.held > 0 and not gather(r, rule, leases) or r.used + r.held + units > rule.limit then return end
 	r.version = nil
 	if rule.archived then
@@ -135,6 +161,7 @@ end
 -- hold writes down what is reserved. Leases last as long as their counter.
 local function hold(r, key, leases, units, lease, member)
 	if r.over > 0 then call('ZREMRANGEBYRANK', leases, 0, r.over - 1) end
+	if r.gone then call('HDEL', key, unpack(r.gone)) end
 	call('ZADD', leases, lease.score, member)
 	local more = r.needed > r.lasts
 	local anew = more or r.anew or lease.ends < r.first -- what is known of the leases
@@ -205,6 +232,7 @@ while KEYS[key] do
 			for i = 0, count - 1 do
 				local r = rules[i]
 				if r.writes then
+					if r.gone then call('HDEL', KEYS[key + i], unpack(r.gone)) end
 					call('HSET', KEYS[key + i], unpack(r.writes))
 					if r.ends then call('PEXPIREAT', KEYS[key + i], r.ends) end
 				end
