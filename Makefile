@@ -28,7 +28,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z][a-z\/-]*:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: setup
-setup: $(BUF) $(SQLC) $(PROTOC_GEN_GO) $(PROTOC_GEN_GO_GRPC) $(GOLANGCI_LINT) $(PROTOVALIDATE) postgres redis mcp-servers chromium web-example ## Install what is missing: pinned tools, imported protos, PostgreSQL, Redis, MCP servers and Chromium for tests
+setup: $(BUF) $(SQLC) $(PROTOC_GEN_GO) $(PROTOC_GEN_GO_GRPC) $(GOLANGCI_LINT) $(PROTOVALIDATE) postgres redis faketime mcp-servers chromium web-example ## Install what is missing: pinned tools, imported protos, PostgreSQL, Redis, libfaketime, MCP servers and Chromium for tests
 	go mod download
 
 .PHONY: generate
@@ -56,7 +56,7 @@ demo: postgres ## The same, and exit
 
 # `make lint` vets the code, tests included.
 .PHONY: test
-test: postgres redis mcp-servers chromium web-example ## Run all tests, with the race detector, on private servers
+test: postgres redis faketime mcp-servers chromium web-example ## Run all tests, with the race detector, on private servers
 	go test -race -vet=off -timeout $(TEST_TIMEOUT) ./...
 
 .PHONY: chaos
@@ -142,6 +142,10 @@ postgres:
 .PHONY: redis
 redis:
 	@tools/install-redis
+
+.PHONY: faketime
+faketime:
+	@tools/install-faketime
 
 .PHONY: mcp-servers
 mcp-servers:

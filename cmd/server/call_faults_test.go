@@ -16,19 +16,22 @@ import (
 	"github.com/toolgrant/toolgrant/internal/testkit"
 )
 
-// callWorld has a tool without rules, one whose calls are counted, and a risky one.
+// callWorld has a tool without rules, one whose calls are counted of each user, one of all users, and a risky one.
 func callWorld() *v1.Manifest {
+	tools := []string{"free", "counted", "common", "risky"}
 	m := &v1.Manifest{
 		ToolTypes:      []*v1.ToolType{{ToolTypeId: "type", Source: v1.ToolSource_TOOL_SOURCE_NATIVE}},
-		Tools:          []*v1.Tool{tool("free", ""), tool("counted", ""), tool("risky", "")},
-		DeviceTypes:    []*v1.DeviceType{{DeviceTypeId: "phone", ToolIds: []string{"free", "counted", "risky"}}},
-		Avatars:        []*v1.Avatar{{AvatarId: "avatar", ToolIds: []string{"free", "counted", "risky"}}},
+		Tools:          []*v1.Tool{tool("free", ""), tool("counted", ""), tool("common", ""), tool("risky", "")},
+		DeviceTypes:    []*v1.DeviceType{{DeviceTypeId: "phone", ToolIds: tools}},
+		Avatars:        []*v1.Avatar{{AvatarId: "avatar", ToolIds: tools}},
 		DefaultAvatars: []*v1.DefaultAvatar{{AvatarId: "avatar"}},
 		Users:          []*v1.User{{UserId: "u", Devices: []*v1.Device{{DeviceId: "u-phone", DeviceTypeId: "phone"}}}},
 	}
 	m.Tools[1].Quotas = []*v1.Quota{{QuotaId: "calls", Scope: v1.QuotaScope_QUOTA_SCOPE_USER, Unit: v1.QuotaUnit_QUOTA_UNIT_CALLS, Limit: 100,
 		Window: &v1.QuotaWindow{Kind: &v1.QuotaWindow_Fixed{Fixed: durationpb.New(time.Hour)}}}}
-	m.Tools[2].Risk = v1.ToolRisk_TOOL_RISK_HIGH
+	m.Tools[2].Quotas = []*v1.Quota{{QuotaId: "all", Scope: v1.QuotaScope_QUOTA_SCOPE_SYSTEM, Unit: v1.QuotaUnit_QUOTA_UNIT_CALLS, Limit: 100,
+		Window: &v1.QuotaWindow{Kind: &v1.QuotaWindow_Fixed{Fixed: durationpb.New(time.Hour)}}}}
+	m.Tools[3].Risk = v1.ToolRisk_TOOL_RISK_HIGH
 	return m
 }
 
@@ -74,7 +77,12 @@ func report(ctx context.Context, c client, call string, outcome v1.CallOutcome) 
 // usage is what was used and is held of the counted tool.
 func usage(ctx context.Context, t *testing.T, c client) (used, held int64) {
 	t.Helper()
-	p, err := c.GetQuotaUsage(ctx, &v1.GetQuotaUsageRequest{UserId: "u", ToolIds: []string{"counted"}})
+	return usageOf(ctx, t, c, "counted")
+}
+
+func usageOf(ctx context.Context, t *testing.T, c client, tool string) (used, held int64) {
+	t.Helper()
+	p, err := c.GetQuotaUsage(ctx, &v1.GetQuotaUsageRequest{UserId: "u", ToolIds: []string{tool}})
 	if err != nil {
 		t.Fatal(err)
 	}

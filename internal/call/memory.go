@@ -189,6 +189,9 @@ func (m *Memory) Find(ctx context.Context, call id.Call) (*Record, error) {
 // Report remembers how a call went. It tells whether the same was reported before, and refuses another report. While
 // the Shared is away this node's word is enough for calls that it allowed itself.
 func (m *Memory) Report(ctx context.Context, r *Record, report string) (repeated bool, err error) {
+	m.mu.Lock()
+	known := m.find(r.Call).reported() // what is reported here meanwhile says nothing about who was the first
+	m.mu.Unlock()
 	before := ""
 	if m.shared != nil {
 		before, err = m.shared.Report(ctx, r.Call, report)
@@ -197,10 +200,12 @@ func (m *Memory) Report(ctx context.Context, r *Record, report string) (repeated
 	defer m.mu.Unlock()
 	held := m.find(r.Call)
 	switch {
-	case held != nil && held.report != "":
-		before, err = held.report, nil
+	case known != "":
+		before = known
 	case held == nil && err != nil:
 		return false, err
+	case m.shared == nil || err != nil:
+		before = held.reported()
 	}
 	if held == nil {
 		held = &remembered{Record: *r}
@@ -211,6 +216,14 @@ func (m *Memory) Report(ctx context.Context, r *Record, report string) (repeated
 		return before != "", nil
 	}
 	return false, Reported(r.Call)
+}
+
+// reported is how a call was reported, as far as this node knows.
+func (h *remembered) reported() string {
+	if h == nil {
+		return ""
+	}
+	return h.report
 }
 
 // Reused is what a call's id is refused with that was used for another call.

@@ -50,6 +50,10 @@ type Options struct {
 	// this package, except those that say where the server listens.
 	Parameters map[string]string
 
+	// Environment are variables of the server's environment, which is not ours,
+	// as NAME=value. Tests preload a library with it that lets its clock jump.
+	Environment []string
+
 	// BinaryRepositoryURL is the Maven repository from which the binaries are
 	// downloaded when none is installed. Empty means the download library's
 	// default, Maven Central.
@@ -66,14 +70,15 @@ type Options struct {
 
 // Postgres is a running private PostgreSQL server.
 type Postgres struct {
-	dataDir    string
-	cluster    string
-	parameters map[string]string
-	log        *slog.Logger
-	account    account
-	binaries   binaries
-	lock       *flock.Flock
-	socket     socketDir
+	dataDir     string
+	cluster     string
+	parameters  map[string]string
+	environment []string
+	log         *slog.Logger
+	account     account
+	binaries    binaries
+	lock        *flock.Flock
+	socket      socketDir
 
 	ready    atomic.Bool   // the server accepted connections at least once
 	stopping chan struct{} // closed when Stop is called
@@ -121,13 +126,14 @@ func StartPostgres(ctx context.Context, opts Options) (_ *Postgres, err error) {
 	}()
 
 	p := &Postgres{
-		dataDir:    dataDir,
-		cluster:    filepath.Join(dataDir, "postgres"),
-		parameters: opts.Parameters,
-		log:        log,
-		lock:       lock,
-		stopping:   make(chan struct{}),
-		done:       make(chan struct{}),
+		dataDir:     dataDir,
+		cluster:     filepath.Join(dataDir, "postgres"),
+		parameters:  opts.Parameters,
+		environment: opts.Environment,
+		log:         log,
+		lock:        lock,
+		stopping:    make(chan struct{}),
+		done:        make(chan struct{}),
 	}
 	if p.account, err = pickAccount(p.cluster); err != nil {
 		return nil, err
@@ -303,5 +309,6 @@ func (p *Postgres) serverCommand() *exec.Cmd {
 	// Not bound to a context: the server ends through signals only.
 	cmd := exec.Command(p.binaries.postgres(), args...)
 	p.account.apply(cmd)
+	cmd.Env = append(cmd.Env, p.environment...)
 	return cmd
 }

@@ -102,7 +102,7 @@ func (c *deciding) look(ctx context.Context) error {
 		if short && s.RetryAfter == 0 {
 			s.RetryAfter = -1
 			if cost.In(rule.Unit) <= s.Limit {
-				s.RetryAfter = max(time.Second, time.Until(s.Reset)) // as far as a look tells
+				s.RetryAfter = max(time.Second, untilReset(rule, s, time.Now())) // as far as a look tells
 			}
 		}
 		return short

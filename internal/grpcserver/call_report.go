@@ -58,7 +58,7 @@ func (s *callServer) ReportCall(ctx context.Context, p *toolgrantv1.ReportCallRe
 	if err != nil {
 		return nil, err
 	}
-	repeated = repeated || settled.Repeated
+	repeated = repeated || settled.Repeated && s.longAgo(record, settled)
 	if !repeated {
 		s.tellHealth(record, r)
 		if s.Reported != nil {
@@ -71,6 +71,13 @@ func (s *callServer) ReportCall(ctx context.Context, p *toolgrantv1.ReportCallRe
 			Turn: record.Turn, Mode: record.Mode})
 	}
 	return &toolgrantv1.ReportCallResponse{Rules: statesToProto(s.replica.World(), settled.States), RepeatedReport: repeated}, nil
+}
+
+// longAgo tells whether a call was allowed so long ago that its report may be forgotten while its settlement, which is
+// remembered for longer, is not. Before that, only the memory of reports tells who is the first: of several who report at
+// once, one settles, and another may be the first to write down how the call was reported.
+func (s *callServer) longAgo(of *call.Record, settled quota.Decision) bool {
+	return s.now().After(settled.Expire.Add(call.RememberReported - of.Lease))
 }
 
 // cost is how many tokens a call cost.

@@ -53,7 +53,7 @@ func rateLimits(rules []quota.Limited, states []quota.State, now time.Time) (pol
 	var policies, standings []string
 	for _, s := range told[:min(len(told), maxRateLimits)] {
 		policies = append(policies, policyItem(byID[s.Rule], now))
-		standings = append(standings, standingItem(s, now))
+		standings = append(standings, standingItem(byID[s.Rule], s, now))
 	}
 	return gostrings.Join(policies, ", "), gostrings.Join(standings, ", ")
 }
@@ -67,28 +67,43 @@ func policyItem(r *quota.Limited, now time.Time) string {
 	case quota.UnitConcurrentCalls:
 		item += `;qu="concurrent-requests"`
 	}
-	var window time.Duration
+	if window := windowOf(r, now); window > 0 {
+		item += ";w=" + wholeSeconds(window)
+	}
+	return item
+}
+
+// windowOf is over what time a rule counts; 0: none.
+func windowOf(r *quota.Limited, now time.Time) time.Duration {
 	switch w := r.Window; {
 	case w.Fixed != 0:
-		window = w.Fixed
+		return w.Fixed
 	case w.Calendar != nil:
 		start, end := w.Period(now)
-		window = end.Sub(start)
+		return end.Sub(start)
 	case w.TokenBucket != nil: // until an empty one is full
-		window = time.Duration(float64(r.Own) / w.TokenBucket.RefillPerSecond * float64(time.Second))
-	default:
-		return item
+		return time.Duration(float64(r.Own) / w.TokenBucket.RefillPerSecond * float64(time.Second))
 	}
-	return item + ";w=" + wholeSeconds(window)
+	return 0
+}
+
+// untilReset is in how long some of what was used of a rule comes back. When it does is by the clock of its counter, and
+// now is by this server's, which may be far apart: but nobody waits for less than no time, or for more than the rule's.
+func untilReset(r *quota.Limited, s *quota.State, now time.Time) time.Duration {
+	longest := windowOf(r, now)
+	if r.Window.Fixed != 0 {
+		longest += longest/quota.Slots + time.Millisecond
+	}
+	return min(max(0, s.Reset.Sub(now)), longest)
 }
 
 // standingItem is what remains of a rule, and in how many seconds more comes back.
-func standingItem(s quota.State, now time.Time) string {
+func standingItem(r *quota.Limited, s quota.State, now time.Time) string {
 	item := `"` + string(s.Rule) + `";r=` + strconv.FormatInt(s.Remaining, 10)
 	if s.Reset.IsZero() {
 		return item
 	}
-	return item + ";t=" + wholeSeconds(max(0, s.Reset.Sub(now)))
+	return item + ";t=" + wholeSeconds(untilReset(r, &s, now))
 }
 
 func wholeSeconds(d time.Duration) string {

@@ -131,8 +131,18 @@ func (b *Board) Health(call id.Call) func(Subject) Condition {
 		if e == nil {
 			return Condition{}
 		}
-		return e.local.Load().Condition(call, b.Now())
+		now := b.Now()
+		return b.within(e, now).Condition(call, now)
 	}
+}
+
+// within is an entry's record as it counts at an instant.
+func (b *Board) within(e *entry, now time.Time) Record {
+	r := *e.local.Load()
+	if r.Opened == 0 { // the usual case
+		return r
+	}
+	return r.within(b.options.Policy(e.subject), now)
 }
 
 // Score is the share of a subject's recent calls that went well, see Record.Score. It asks the memory only.
@@ -187,8 +197,9 @@ func (b *Board) List() []Status {
 	local := b.away
 	b.mu.Unlock()
 	var all []Status
+	now := b.Now()
 	b.entries.Range(func(s, e any) bool {
-		all = append(all, Status{s.(Subject), *e.(*entry).local.Load(), local})
+		all = append(all, Status{s.(Subject), b.within(e.(*entry), now), local})
 		return true
 	})
 	slices.SortFunc(all, func(x, y Status) int { return x.Subject.Compare(y.Subject) })

@@ -235,7 +235,7 @@ func (b *Board) Claim(ctx context.Context, s Subject, call id.Call) Condition {
 			return Condition{}
 		}
 		now := b.Now()
-		before := *e.local.Load()
+		before := b.within(e, now)
 		after, granted := before.Claim(call, b.options.Policy(s), now)
 		switch {
 		case !granted || after == before:
@@ -284,7 +284,7 @@ func (b *Board) claim(ctx context.Context, e *entry, call id.Call) Condition {
 	for range maxRounds {
 		b.mu.Lock()
 		now := b.Now()
-		before := *e.local.Load()
+		before := b.within(e, now)
 		after, granted := before.Claim(call, b.options.Policy(e.subject), now)
 		if !granted || after == before {
 			b.mu.Unlock()

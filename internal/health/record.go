@@ -217,6 +217,24 @@ func (r Record) compare(other Record) int {
 	return 0
 }
 
+// clockSlack is how far clocks may be apart without anybody minding.
+const clockSlack = 10 * time.Second
+
+// within returns the record as it counts at an instant. No wait is longer than the policy has any: one that is was begun
+// when the clock was ahead, and is over, so that the next probe finds out.
+func (r Record) within(p Policy, now time.Time) Record {
+	if r.Opened == 0 {
+		return r
+	}
+	if r.Retry.After(now.Add(p.cooldown(r.Opened, 1) + clockSlack)) {
+		r.Retry = now.Truncate(time.Millisecond)
+	}
+	if r.Lease.After(now.Add(p.ProbeLease + clockSlack)) {
+		r.Probe, r.Lease = "", time.Time{}
+	}
+	return r
+}
+
 // shift moves all times, when it turns out that the clock that they were taken from was wrong.
 func (r Record) shift(by time.Duration) Record {
 	for _, t := range []*time.Time{&r.Retry, &r.Lease, &r.Reported} {

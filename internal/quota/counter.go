@@ -9,6 +9,7 @@ import (
 // counter counts one rule in memory.
 type counter struct {
 	charged tally
+	last    time.Time // when it was last advanced to
 	leases  leases
 	held    int64
 	keep    bool // what is abandoned is charged
@@ -28,6 +29,10 @@ func newCounter(r *Rule) *counter {
 // advance gives back or charges what nobody settled, as it would have been when its lease ran out, and forgets what has
 // come back by now.
 func (c *counter) advance(now time.Time) {
+	if now.Before(c.last) {
+		c.shorten(now)
+	}
+	c.last = now
 	for len(c.leases) > 0 && !c.leases[0].end.After(now) {
 		over := heap.Pop(&c.leases).(*lease)
 		c.held -= over.units
@@ -37,6 +42,20 @@ func (c *counter) advance(now time.Time) {
 		}
 	}
 	c.charged.advance(now)
+}
+
+// longestLease is how long a reservation may be held, as requests are validated.
+const longestLease = 24 * time.Hour
+
+// shorten has leases from when the clock was ahead end no later than one that begins now could.
+func (c *counter) shorten(now time.Time) {
+	ends := now.Truncate(time.Millisecond).Add(longestLease)
+	for _, l := range c.leases {
+		if l.end.After(ends) {
+			l.end = ends
+		}
+	}
+	heap.Init(&c.leases)
 }
 
 // idle tells that the counter is as good as a new one.

@@ -7,7 +7,9 @@ import (
 	"time"
 )
 
-// tally is what was charged over a window and still counts. What has come back stays so, if clocks go back.
+// tally is what was charged over a window and still counts. What has come back stays so, if clocks go back, and what
+// has not, too. But what was charged further ahead of the clock than a window's length, or after the next period of the
+// calendar, was dated by a clock that was wrong: it counts as if it were charged now.
 type tally interface {
 	// advance forgets what has come back by now.
 	advance(now time.Time)
@@ -55,7 +57,11 @@ type sliding struct {
 type cell struct{ slot, units int64 }
 
 func (s *sliding) advance(now time.Time) {
-	oldest, gone := s.window.Slot(now)-Slots, 0
+	slot := s.window.Slot(now)
+	if len(s.cells) > 0 && s.cells[0].slot-slot > Slots {
+		s.cells = []cell{{slot, s.total}}
+	}
+	oldest, gone := slot-Slots, 0
 	for gone < len(s.cells) && s.cells[gone].slot < oldest {
 		s.total -= s.cells[gone].units
 		gone++
@@ -65,6 +71,9 @@ func (s *sliding) advance(now time.Time) {
 
 func (s *sliding) charge(units int64, at time.Time) {
 	slot := s.window.Slot(at)
+	if len(s.cells) > 0 { // if the clock went back, together with what was charged before
+		slot = max(slot, s.cells[0].slot)
+	}
 	i, found := s.find(slot)
 	if !found {
 		s.cells = slices.Insert(s.cells, i, cell{slot: slot})
@@ -110,25 +119,33 @@ func (s *sliding) clone() tally {
 type period struct {
 	window     Window
 	start, end time.Time
+	since      time.Time // what is charged as of before counted in a period before
 	total      int64
 }
 
 func (p *period) advance(now time.Time) {
-	if now.Before(p.end) {
+	if !now.Before(p.start) && now.Before(p.end) {
 		return
 	}
-	p.start, p.end = p.window.Period(now)
-	p.total = 0
+	start, end := p.window.Period(now)
+	switch {
+	case !now.Before(p.end):
+		p.start, p.end, p.since, p.total = start, end, start, 0
+	case p.start.After(end):
+		p.start, p.end, p.since = start, end, start
+	default: // it counts in the next period, and here
+		p.since = start
+	}
 }
 
 func (p *period) charge(units int64, at time.Time) {
-	if !at.Before(p.start) {
+	if !at.Before(p.since) {
 		p.total += units
 	}
 }
 
 func (p *period) refund(units int64, at time.Time) {
-	if !at.Before(p.start) {
+	if !at.Before(p.since) {
 		p.total = max(0, p.total-units)
 	}
 }
@@ -154,6 +171,9 @@ type bucket struct {
 
 func (b *bucket) advance(now time.Time) {
 	at := now.UnixMicro()
+	if float64(b.full-at) > float64(b.taken)*1e6/b.rate {
+		b.full = at
+	}
 	b.left = b.taken - int64(math.Floor(float64(max(0, at-b.full))*b.rate/1e6))
 	if b.left <= 0 {
 		b.taken, b.left, b.full = 0, 0, max(at, b.full)

@@ -19,7 +19,18 @@ func Redis(t testing.TB) string {
 // killed. Arguments are those of redis-server, for what cannot be set later.
 func RedisServer(t testing.TB, arguments ...string) *PrivateRedis {
 	t.Helper()
-	process, err := startRedis(t.TempDir(), append(slices.Clone(withoutDisk), arguments...)...)
+	return serveRedis(t, nil, arguments...)
+}
+
+// RedisServerBy is RedisServer by a clock that jumps.
+func RedisServerBy(t testing.TB, clock *Clock, arguments ...string) *PrivateRedis {
+	t.Helper()
+	return serveRedis(t, clock.environment, arguments...)
+}
+
+func serveRedis(t testing.TB, environment []string, arguments ...string) *PrivateRedis {
+	t.Helper()
+	process, err := startRedis(t.TempDir(), environment, append(slices.Clone(withoutDisk), arguments...)...)
 	if err != nil {
 		t.Fatalf("testkit: %v", err)
 	}

@@ -153,7 +153,7 @@ func (c *cluster) form(ctx context.Context) (err error) {
 			return err
 		}
 		group.Go(func() (err error) {
-			c.nodes[i], err = startRedis(dir, append(slices.Clone(withoutDisk), "--cluster-enabled", "yes",
+			c.nodes[i], err = startRedis(dir, nil, append(slices.Clone(withoutDisk), "--cluster-enabled", "yes",
 				"--cluster-node-timeout", impatient, "--cluster-migration-barrier", "9", // replicas stay
 				"--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0")...)
 			return err

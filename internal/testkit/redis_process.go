@@ -20,12 +20,13 @@ import (
 // redisProcess is a redis-server on loopback, running or not. On Linux it ends
 // with the test process, however that ends.
 type redisProcess struct {
-	dir       string
-	arguments []string
-	port      int
-	log       redisLog
-	process   *os.Process   // nil: not running
-	ended     chan struct{} // closed when the process is no more
+	dir         string
+	arguments   []string
+	environment []string // besides ours
+	port        int
+	log         redisLog
+	process     *os.Process   // nil: not running
+	ended       chan struct{} // closed when the process is no more
 }
 
 var errPortTaken = errors.New("the port is taken")
@@ -34,12 +35,12 @@ var errPortTaken = errors.New("the port is taken")
 var withoutDisk = []string{"--save", "", "--appendonly", "no"}
 
 // startRedis starts a server on a port that is free, in a directory of its own.
-func startRedis(dir string, arguments ...string) (*redisProcess, error) {
+func startRedis(dir string, environment []string, arguments ...string) (*redisProcess, error) {
 	for {
 		// Below the ports that systems give to clients, and so is the one of a
 		// Cluster's bus, 10,000 above: nobody is handed ours while the server is
 		// down.
-		r := &redisProcess{dir: dir, arguments: arguments, port: 10_000 + rand.IntN(12_000)}
+		r := &redisProcess{dir: dir, arguments: arguments, environment: environment, port: 10_000 + rand.IntN(12_000)}
 		if err := r.start(); !errors.Is(err, errPortTaken) {
 			return r, err
 		}
@@ -73,6 +74,7 @@ func (r *redisProcess) start() error {
 	}
 	cmd := exec.Command(program, append(slices.Clone(r.arguments), "--bind", "127.0.0.1",
 		"--port", strconv.Itoa(r.port), "--dir", r.dir, "--daemonize", "no")...)
+	cmd.Env = append(os.Environ(), r.environment...)
 	cmd.Stderr = os.Stderr
 	dieWithUs(cmd)
 	output, err := cmd.StdoutPipe()

@@ -63,7 +63,7 @@ func startSentinel(t testing.TB, masterPort string) *redisProcess {
 	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	process, err := startRedis(dir, settings, "--sentinel")
+	process, err := startRedis(dir, nil, settings, "--sentinel")
 	if err != nil {
 		t.Fatalf("testkit: a Sentinel: %v", err)
 	}

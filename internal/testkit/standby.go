@@ -50,13 +50,16 @@ func PostgresPair(t testing.TB, synchronous bool) *Pair {
 	return p
 }
 
-func (p *Pair) dir() string {
-	p.t.Helper()
+func (p *Pair) dir() string { p.t.Helper(); return postgresDir(p.t) }
+
+// postgresDir is not a t.TempDir: its parent is closed to the user that PostgreSQL runs as when tests run as root.
+func postgresDir(t testing.TB) string {
+	t.Helper()
 	dir, err := os.MkdirTemp("", dirPrefix)
 	if err != nil {
-		p.t.Fatal(err)
+		t.Fatal(err)
 	}
-	p.t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }
 

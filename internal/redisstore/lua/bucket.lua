@@ -1,11 +1,13 @@
 -- A bucket. a: when it was last full, in microseconds; n: units used since. What has come back since is counted from
--- there, too, so that no rounding adds up.
+-- there, too, so that no rounding adds up. A clock that goes back gives nothing back; but what lies further ahead of
+-- it than what was taken takes to come back was taken by a clock that was wrong, and counts as taken now.
 function make.b()
 	local bucket = {}
 
 	function bucket.load(c)
 		local f = redis.call('HMGET', c.key, 'h', 'n', 'a')
 		c.held, c.taken, c.anchor = number(f[1]), number(f[2]), number(f[3])
+		if c.anchor - us > c.taken * 1000000 / c.w1 then c.anchor, c.changed, c.redated = us, true, true end
 	end
 
 	local function refilled(c, at) return floor(max(0, at - c.anchor) * c.w1 / 1000000) end

@@ -1,5 +1,8 @@
 -- Periods of the calendar. p: when the period began that is counted; u: units used in it. w1 to w4 are when the
 -- last, this and the next period begin, and when that ends, as the caller's clock has it; Redis's decides.
+--
+-- A clock that goes back gives nothing back: what was used of the next period counts in this one, and until that one
+-- ends. What was used of a later one counts in this one only: that clock was wrong.
 function make.c()
 	local calendar = {}
 
@@ -11,16 +14,27 @@ function make.c()
 		local f = redis.call('HMGET', c.key, 'h', 'u', 'p')
 		c.held, c.used = number(f[1]), number(f[2])
 		if not c.period then c.elsewhen = true; return end
-		-- Another node's calendar may be a newer edition: a period begins once.
-		if number(f[3]) < c.period then c.used = 0 else c.period = number(f[3]) end
+		c.since = c.period
+		local counted = number(f[3])
+		if counted < c.period then
+			c.used = 0
+		elseif counted < c.ends then -- another node's calendar may be a newer edition: a period begins once
+			c.since, c.period = counted, counted
+		elseif not c.next then -- the caller's clock is behind: it must tell more
+			c.elsewhen = true
+		elseif counted < c.next then
+			c.period, c.ends, c.next = counted, c.next, nil
+		else
+			c.changed, c.redated = true, true
+		end
 	end
 
 	function calendar.charge(c, units, at)
-		if not at or at >= c.period then c.used = c.used + units end
+		if not at or at >= c.since then c.used = c.used + units end
 	end
 
 	function calendar.refund(c, units, at)
-		if at >= c.period then c.used = max(0, c.used - units) end
+		if at >= c.since then c.used = max(0, c.used - units) end
 	end
 
 	function calendar.save(c)

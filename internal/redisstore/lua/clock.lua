@@ -4,6 +4,7 @@
 -- All that is counted is whole numbers below 2^53, where doubles are exact. Keys are read before any is written, so
 -- that a script which may not read one of them has changed nothing; but for counters that were restored, which stay so.
 local LONGEST = 2 * 366 * 86400000 -- that anything is kept
+local LONGEST_LEASE = 86400000 -- as requests are validated
 local SLOTS, CELLS = 60, 61 -- a unit counts in the slot it was taken in and in the 60 after it
 
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min

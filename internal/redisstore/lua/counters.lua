@@ -6,6 +6,13 @@ local kinds = {} -- that were made
 -- whatever the rule says: it may have been spent.
 local function kept(c, lease) return c.keep or string.find(lease, ' #', 1, true) ~= nil end
 
+-- shorten has leases from when the clock was ahead end no later than one that begins now could.
+local function shorten(c)
+	local ends = string.format('%.0f', ms + LONGEST_LEASE)
+	local long = redis.call('ZRANGEBYSCORE', c.leases, '(' .. ends, '+inf', 'LIMIT', 0, LEASES_AT_ONCE)
+	for _, member in ipairs(long) do redis.call('ZADD', c.leases, ends, member) end
+end
+
 -- settleAbandoned gives back or charges what nobody settled, as it would have been when its lease ran out.
 local function settleAbandoned(c)
 	if c.held == 0 then return end
@@ -14,6 +21,7 @@ local function settleAbandoned(c)
 		c.held, c.changed = 0, true
 		return
 	end
+	if number(first[2]) > ms + LONGEST_LEASE then shorten(c) end
 	if number(first[2]) > ms then return end
 	local over = redis.call('ZRANGEBYSCORE', c.leases, '-inf', ms, 'WITHSCORES', 'LIMIT', 0, LEASES_AT_ONCE)
 	for i = 1, #over, 2 do

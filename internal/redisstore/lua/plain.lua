@@ -53,10 +53,12 @@ end
 
 -- gather reads what is held, and what of it is abandoned, which is given back. It says whether that can be decided here.
 local function gather(r, rule, leases)
+	if r.first > ms + LONGEST_LEASE then return end -- the clock was ahead
 	if r.lasts > 0 and r.first > ms then return true end
 	local first = call('ZRANGE', leases, 0, 0, 'WITHSCORES')
 	if not first[1] then return end
 	r.first, r.anew = tonumber(first[2]), true
+	if r.first > ms + LONGEST_LEASE then return end
 	if r.first > ms then return true end
 	if rule.keep then return end
 	local over = call('ZRANGEBYSCORE', leases, '-inf', ms, 'LIMIT', 0, LEASES_AT_ONCE)
