@@ -98,7 +98,7 @@ func TestAKilledServerLosesNoQuotaOfACall(t *testing.T) {
 	t.Parallel()
 	ctx := testkit.Context(t)
 	redis := testkit.RedisServer(t)
-	servers, c := callPair(ctx, t, "TOOLGRANT_DATABASE_URL="+testkit.Database(t), "TOOLGRANT_REDIS_URL="+redis.URL)
+	servers, c := callPair(ctx, t, "TOOLGRANT_DATABASE_URL="+testkit.Database(t), "TOOLGRANT_REDIS_URL="+redis.URL, "TOOLGRANT_QUOTA_TIMEOUT=2s")
 	const calls = 10
 	for i := range calls {
 		allowed(ctx, t, c[0], fmt.Sprint("call-", i), "counted")
@@ -198,7 +198,7 @@ func TestCallsWithoutPostgres(t *testing.T) {
 	ctx := testkit.Context(t)
 	redis, url := testkit.RedisServer(t), testkit.Database(t)
 	relay, through := newRelay(t, url)
-	_, c := callPair(ctx, t, "TOOLGRANT_DATABASE_URL="+through, "TOOLGRANT_REDIS_URL="+redis.URL)
+	_, c := callPair(ctx, t, "TOOLGRANT_DATABASE_URL="+through, "TOOLGRANT_REDIS_URL="+redis.URL, "TOOLGRANT_QUOTA_TIMEOUT=2s")
 	allowed(ctx, t, c[0], "free", "free")
 	allowed(ctx, t, c[0], "counted", "counted")
 	asked, err := authorize(ctx, c[0], "risky", "risky")
