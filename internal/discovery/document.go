@@ -34,7 +34,8 @@ type documentGram struct {
 	weight float32 // 1 + ln of how often it occurs
 }
 
-// literalField tells the fields in which a number may be a name. Elsewhere it is a year, or an example.
+// literalField tells the fields of names: in them a number may be one, which elsewhere is a year or an example, and words
+// are joined.
 var literalField = [fieldCount]bool{fieldName: true, fieldAlias: true, fieldKeyword: true, fieldGroup: true}
 
 // analyze makes a document of a tool.
@@ -46,8 +47,19 @@ func analyze(tool Tool, words, grams *vocabulary) *document {
 	for f := range fieldCount {
 		left := maxFieldTokens
 		for _, text := range tool.texts(f) {
+			var before token
 			for _, token := range tokenize(text, left) {
 				left--
+				if literalField[f] {
+					if both, ok := compound(&before, &token); ok {
+						both ^= compounded
+						if counted[both] == nil {
+							counted[both] = &counts{}
+						}
+						counted[both][f] = 1
+					}
+					before = token
+				}
 				// A name is short, and all of it counts: "get" tells it from "set".
 				if token.stop && f != fieldName || token.literal && !literalField[f] {
 					continue

@@ -160,20 +160,12 @@ func (h *History) weigh(kept []Request, weights *LearnedWeights) {
 	h.idf = make([]float64, len(h.words))
 	h.logIDF = make([]float64, len(h.words))
 	h.unknown = math.Log1p(float64(len(kept)))
-	seen := make([]int, len(h.tools)) // by which word a tool was seen last, from 1
+	among := h.among()
 	for word, requests := range h.byWord {
-		tools := 0
-		for _, i := range requests {
-			for _, share := range h.past[i].tools {
-				if seen[share.tool] != word+1 {
-					seen[share.tool] = word + 1
-					tools++
-				}
-			}
-		}
+		tools := among(requests)
 		h.idf[word] = math.Pow(math.Log1p(float64(len(kept))/float64(len(requests))), 1-weights.ToolRarity) *
-			math.Pow(math.Log1p(float64(len(h.tools))/float64(tools)), weights.ToolRarity)
-		h.logIDF[word] = idf(len(h.tools), tools)
+			math.Pow(math.Log1p(float64(len(h.tools))/tools), weights.ToolRarity)
+		h.logIDF[word] = math.Log1p((float64(len(h.tools)) - tools + 0.5) / (tools + 0.5))
 	}
 	h.inverse = make([]float32, len(kept))
 	for i, r := range kept {
@@ -184,6 +176,43 @@ func (h *History) weigh(kept []Request, weights *LearnedWeights) {
 		}
 		h.past[i].length = math.Sqrt(sum)
 		h.inverse[i] = float32(1 / h.past[i].length)
+	}
+}
+
+// among returns a function that tells among how many tools a word leaves the choice that stands in some requests: all of
+// them, if the tools that these needed are spread as those of all requests are; fewer, the more they differ, by the
+// information gained (the divergence of Kullback and Leibler, in nats): a word of fifty requests of one tool and of one of
+// another says much, though counted it would leave two, and one that goes with the tools that most requests need says
+// little. A label that is wrong weighs little, too.
+func (h *History) among() func(requests []uint32) float64 {
+	usual := make([]float64, len(h.tools))
+	total := 0.0
+	for i := range h.past {
+		for _, share := range h.past[i].tools {
+			usual[share.tool] += share.weight
+			total += share.weight
+		}
+	}
+	found := make([]float64, len(h.tools)) // weights of requests with the word; all 0 between calls
+	var tools []uint32
+	return func(requests []uint32) float64 {
+		tools = tools[:0]
+		sum := 0.0
+		for _, i := range requests {
+			for _, share := range h.past[i].tools {
+				if found[share.tool] == 0 {
+					tools = append(tools, share.tool)
+				}
+				found[share.tool] += share.weight
+				sum += share.weight
+			}
+		}
+		gained := 0.0
+		for _, tool := range tools {
+			gained += found[tool] / sum * math.Log(found[tool]/sum*total/usual[tool])
+			found[tool] = 0
+		}
+		return max(1, float64(len(h.tools))*math.Exp(-max(0, gained)))
 	}
 }
 

@@ -76,14 +76,14 @@ func (r *Ranker) learned(l *level, q *Text, c *Candidates, s *scratch) (gate flo
 	if len(s.share) == 0 {
 		s.share = zeros(s.share, len(s.score))
 	}
-	s.history, s.backOff = zeros(s.history, len(s.score)), zeros(s.backOff, len(s.score))
+	s.history, s.backOff, s.against = zeros(s.history, len(s.score)), zeros(s.backOff, len(s.score)), zeros(s.against, len(s.score))
 	for i, slot := range l.slots {
 		if slot < 0 || !c.has(uint(slot)) {
 			continue
 		}
 		sums := &s.past[slot]
 		s.history[slot] = (w.Log*part(sums.log, most.log) + w.Centroid*part(sums.centroid, most.centroid) + w.Nearest*part(sums.nearest, most.nearest)) / all
-		s.backOff[slot] = l.backOff[i]
+		s.backOff[slot], s.against[slot] = l.backOff[i], l.against[i]
 	}
 	counts := gate * l.share * w.Share
 	for slot, before := range s.score {
@@ -92,6 +92,9 @@ func (r *Ranker) learned(l *level, q *Text, c *Candidates, s *scratch) (gate flo
 		}
 		// The history of this level, and what stands in for it as far as the tool has none.
 		b := s.backOff[slot]
+		if w.Scale*(s.history[slot]-w.Unproven*before) < before { // the more of it counts, the lower the score
+			b = s.against[slot]
+		}
 		s.score[slot] = (1-counts*b)*before + counts*w.Scale*(b*s.history[slot]+(1-b)*w.Unproven*before)
 		s.share[slot] = 1 - (1-s.share[slot])*(1-counts*b) // of all levels so far
 	}

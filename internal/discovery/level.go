@@ -15,6 +15,7 @@ type level struct {
 	share   float64
 	slots   []int32   // by number of a tool; -1: the index does not have it
 	backOff []float64 // by number of a tool: how much of its history counts
+	against []float64 // the same where it speaks against the tool
 	// only is, by past request, the slot of its one tool; -1: the index does not have it, severalTools: it needed several.
 	only []int32
 	// impacts is, by word, what it is worth to the tools of the index; made when it is first searched for.
@@ -31,14 +32,16 @@ type pastImpact struct {
 
 func (r *Ranker) level(one Level) level {
 	h := one.History
-	l := level{History: h, share: one.Share, slots: make([]int32, len(h.tools)), backOff: make([]float64, len(h.tools)),
+	l := level{History: h, share: one.Share, slots: make([]int32, len(h.tools)), backOff: make([]float64, len(h.tools)), against: make([]float64, len(h.tools)),
 		impacts: make([]atomic.Pointer[[]pastImpact], len(h.byTool))}
 	for i, tool := range h.tools {
 		l.slots[i] = -1
 		if slot, ok := r.index.Slot(tool); ok {
 			l.slots[i] = int32(slot)
 		}
-		l.backOff[i] = h.weight[i] / (h.weight[i] + r.weights.Learned.BackOff)
+		w := &r.weights.Learned
+		l.backOff[i] = h.weight[i] / (h.weight[i] + w.BackOff)
+		l.against[i] = h.weight[i] / (h.weight[i] + max(w.BackOff, w.BackOffAgainst))
 	}
 	l.only = make([]int32, len(h.past))
 	for i := range h.past {

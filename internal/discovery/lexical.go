@@ -37,25 +37,29 @@ func (r *Ranker) lexical(q *Text, s *scratch) (reachable float64) {
 			s.name[slot] += t.idf
 		}
 	}
-	r.synonyms(q, s)
+	r.others(q, s)
 	if len(q.sentences) > 1 && r.weights.Sentences > 0 {
 		r.sentences(q, s)
 	}
 	return reachable
 }
 
-// synonyms adds what other words for those of the request are worth. They say less of a tool than its own words, and
+// others adds what other words for those of the request are worth. They say less of a tool than its own words, and
 // nothing of how sure a match is.
-func (r *Ranker) synonyms(q *Text, s *scratch) {
-	if r.weights.Synonyms == 0 {
-		return
-	}
+func (r *Ranker) others(q *Text, s *scratch) {
 	s.keys = s.keys[:0]
 	for i := range q.also {
 		s.keys = append(s.keys, q.also[i].key)
 	}
 	r.index.words.find(s.keys, func(i int, number uint32) {
-		weight := r.weights.Synonyms * idf(r.index.all(), r.index.havingWord(number)) * r.repeated(q.also[i].count)
+		worth := r.weights.Synonyms
+		if q.also[i].compound {
+			worth = r.weights.Compounds
+		}
+		if worth == 0 {
+			return
+		}
+		weight := worth * idf(r.index.all(), r.index.havingWord(number)) * r.repeated(q.also[i].count)
 		for _, one := range r.impactsOf(number).tools {
 			s.words[one.slot] += weight * float64(one.worth)
 		}

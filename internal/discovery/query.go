@@ -9,7 +9,7 @@ import (
 // any number of searches may be asked with it.
 type Text struct {
 	terms     []queryTerm // different ones, in the order in which they come first
-	also      []queryTerm // their synonyms that are not among them
+	also      []otherTerm // what stands for them in tools, and is not among them
 	sentences [][]int     // of each sentence, its terms, each as often as it is there
 	features  Features
 	grams     []gramCount
@@ -19,6 +19,13 @@ type Text struct {
 type queryTerm struct {
 	token
 	count int
+}
+
+// otherTerm is a synonym, or words joined or split.
+type otherTerm struct {
+	key      uint64
+	count    int
+	compound bool
 }
 
 type gramCount struct {
@@ -77,10 +84,11 @@ func Read(text string) *Text {
 		for _, synonym := range synonyms[q.terms[i].key] {
 			if _, has := r.numbers[synonym.key]; !has {
 				r.numbers[synonym.key] = len(q.also)
-				q.also = append(q.also, queryTerm{synonym, q.terms[i].count})
+				q.also = append(q.also, otherTerm{key: synonym.key, count: q.terms[i].count})
 			}
 		}
 	}
+	q.compounds(r.tokens, r.numbers)
 	clear(r.numbers)
 	q.countGrams(r.numbers)
 	clear(r.tokens) // they hold on to the text

@@ -26,7 +26,7 @@ func features(tokens []token) Features {
 	for _, t := range tokens {
 		// Single characters such as 的 are in most requests; numbers as they are written are in one only.
 		if (!t.stop || !t.unigram) && !t.literal {
-			keys = append(keys, t.key)
+			keys = append(keys, t.feature)
 		}
 	}
 	slices.Sort(keys)

@@ -3,7 +3,7 @@ package discovery
 // scratch is memory that searches use again.
 type scratch struct {
 	words, part, sentence, name, grams, score []float64 // by slot
-	backOff, share, history                   []float64 // by slot, of the last level
+	backOff, against, share, history          []float64 // by slot, of the last level
 	best                                      []float64 // by slot: likeness of its nearest neighbour
 	voters                                    []int32   // by slot: neighbours that vote for it
 	meaning                                   []float64 // by slot, in standard deviations; NaN: no vector; empty: not compared

@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"strings"
 	"sync/atomic"
 	"unicode"
@@ -25,7 +26,8 @@ const minLiteral, maxLiteral = 3, 8
 // token is a word of a text, or one or two characters of a language that writes without spaces.
 type token struct {
 	term    string // what is compared: normalized, in lower case, stemmed
-	key     uint64 // the term as features of requests have it: 64 bits of which the word cannot be read off
+	key     uint64 // 64 bits for the term
+	feature uint64 // what features of requests have of it, of which the word cannot be read off: the key, but for spellings
 	surface string // as it was written, but for compatibility forms
 	stop    bool   // says nothing of the subject
 	unigram bool   // one character of such a language
@@ -41,7 +43,8 @@ var numberKey = xxhash.Sum64String(numberTerm)
 //   - Compatibility forms are folded (NFKC): full-width letters are letters.
 //   - Identifiers are split where case changes and at whatever is neither letter nor digit, so camelCase,
 //     snake_case, kebab-case and HTTPServer are words each.
-//   - English endings go (Snowball's English stemmer), so that "converting" finds "convert".
+//   - English endings go (Snowball's English stemmer), so that "converting" finds "convert". Short forms, irregular ones
+//     and other spellings are read as the word that they stand for ([spellings]).
 //   - Runs of Han, kana and hangul give each character and each pair of neighbours. Pairs alone lose what is
 //     written with another second character; characters alone match nearly everything.
 //   - A number is a number, whichever; one of three to eight digits is a word besides. Single letters are left out.
@@ -62,7 +65,7 @@ func appendTokens(tokens []token, text string, limit int) []token {
 		case unicode.IsDigit(r):
 			length := prefix(text, unicode.IsDigit)
 			number := text[:length]
-			tokens = append(tokens, token{term: numberTerm, key: numberKey, surface: number})
+			tokens = append(tokens, token{term: numberTerm, key: numberKey, feature: numberKey, surface: number})
 			if length >= minLiteral && length <= maxLiteral && len(tokens) < limit {
 				tokens = append(tokens, token{term: number, key: xxhash.Sum64String(number), surface: number, literal: true})
 			}
@@ -153,8 +156,12 @@ func readWord(surface string) *knownWord {
 	if utf8.RuneCountInString(word) > maxTokenRunes {
 		word = string([]rune(word)[:maxTokenRunes])
 	}
-	stem := strings.Clone(english.Stem(word, true))
+	spelt := cmp.Or(spellings[word], word)
+	stem := strings.Clone(english.Stem(spelt, true))
 	known.token = token{term: stem, key: xxhash.Sum64String(stem), stop: stopWords[word]}
+	if known.token.feature = known.token.key; spelt != word {
+		known.token.feature = xxhash.Sum64String(english.Stem(word, true))
+	}
 	return known
 }
 
@@ -165,9 +172,11 @@ func appendUnspaced(tokens []token, run string, limit int) []token {
 		one := run[at : at+size]
 		if last > 0 {
 			pair := run[at-last : at+size]
-			tokens = append(tokens, token{term: pair, key: xxhash.Sum64String(pair), surface: pair})
+			key := xxhash.Sum64String(pair)
+			tokens = append(tokens, token{term: pair, key: key, feature: key, surface: pair})
 		}
-		tokens = append(tokens, token{term: one, key: xxhash.Sum64String(one), surface: one, unigram: true, stop: stopCharacters[one]})
+		key := xxhash.Sum64String(one)
+		tokens = append(tokens, token{term: one, key: key, feature: key, surface: one, unigram: true, stop: stopCharacters[one]})
 		at, last = at+size, size
 	}
 	return tokens

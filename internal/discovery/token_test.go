@@ -14,7 +14,7 @@ func TestTokenize(t *testing.T) {
 		{"getWeatherForecast", "get weather forecast"},
 		{"get_weather-forecast.v", "get weather forecast"},
 		{"HTTPServer parseJSON", "http server pars json"},
-		{"converting conversions Converted", "convert convers convert"},
+		{"converting conversions Converted", "convert convert convert"},
 		{"ｆｕｌｌ　Ｗｉｄｔｈ", "full width"},
 		{"12 of 340", "# of # 340"},
 		{"123456789", "#"},

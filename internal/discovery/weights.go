@@ -23,6 +23,8 @@ type Weights struct {
 	Number float64
 	// Synonyms weighs other words for those of the request, beside these.
 	Synonyms float64
+	// Compounds weighs neighbouring words of the request as one word, and single ones as two.
+	Compounds float64
 	// NameCoverage raises a tool by how much of its name the request has.
 	NameCoverage float64
 	// Sentences weighs the best single sentence of a request beside the whole: several sentences are often
@@ -78,6 +80,9 @@ type LearnedWeights struct {
 	// BackOff is how many past requests a tool needs for its history to count half: n/(n+BackOff). Without it
 	// tools with history bury those that have none.
 	BackOff float64
+	// BackOffAgainst is the same where history speaks against a tool: that few past requests of it are unlike this one says
+	// less than that one is like it. It counts if it is more than BackOff.
+	BackOffAgainst float64
 	// Unproven is the share of its cold score that a tool without history is credited where history counts, in
 	// place of the history that it lacks; in part, as its history backs off.
 	Unproven float64
@@ -132,7 +137,8 @@ func DefaultWeights() Weights {
 		Saturation:          1.2,
 		Repetition:          0.2,
 		Number:              0.2,
-		Synonyms:            0.2,
+		Synonyms:            0.3,
+		Compounds:           0.5,
 		NameCoverage:        0.3,
 		Sentences:           0.8,
 		Grams:               0.24,
@@ -142,7 +148,7 @@ func DefaultWeights() Weights {
 			Log: 0.7, Centroid: 0.5, Nearest: 0.6,
 			LogSaturation: 2, LogLength: 0.6,
 			Neighbours: 20, Sharpness: 4, ToolRarity: 0.5,
-			Agreement: 0.1, TrustPrior: 5, GateFrom: 0, GateTo: 0.8, BackOff: 1.5, Unproven: 0.25, Share: 0.95, Scale: 2,
+			Agreement: 0.1, TrustPrior: 5, GateFrom: 0, GateTo: 0.8, BackOff: 1.5, BackOffAgainst: 4, Unproven: 0.25, Share: 0.95, Scale: 2,
 		},
 		Confidence: ConfidenceWeights{Constant: -2.5, Coverage: 2.67, Strength: 11.2, Nearest: 2.2, History: 4.5, Name: 1.5, Meaning: 3.5, Size: -0.51, Threshold: 0.3},
 		Tool:       ToolWeights{RiskMedium: 0.01, RiskHigh: 0.03, CostMedium: 0.01, CostHigh: 0.03, Failing: 0.1, Unhealthy: 0.5, Several: 0.02},
@@ -183,6 +189,7 @@ func (w *Weights) All() []Weight {
 		{"repetition", 0, 1, &w.Repetition, nil},
 		{"number", 0, 10, &w.Number, nil},
 		{"synonyms", 0, 1, &w.Synonyms, nil},
+		{"compounds", 0, 1, &w.Compounds, nil},
 		{"name_coverage", 0, 100, &w.NameCoverage, nil},
 		{"sentences", 0, 100, &w.Sentences, nil},
 		{"grams", 0, 100, &w.Grams, nil},
@@ -201,6 +208,7 @@ func (w *Weights) All() []Weight {
 		{"learned.gate_from", 0, 1, &l.GateFrom, nil},
 		{"learned.gate_to", 0, 1, &l.GateTo, nil},
 		{"learned.back_off", 0.01, 10_000, &l.BackOff, nil},
+		{"learned.back_off_against", 0.01, 10_000, &l.BackOffAgainst, nil},
 		{"learned.unproven", 0, 2, &l.Unproven, nil},
 		{"learned.share", 0, 1, &l.Share, nil},
 		{"learned.scale", 0, 100, &l.Scale, nil},
