@@ -175,6 +175,13 @@ func (c *cluster) form(ctx context.Context) (err error) {
 				return err
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	// Only now: a node that has met another one takes no epoch any more.
+	err = c.eachNumbered(func(i int, client *redis.Client) error {
 		for k, other := range c.nodes {
 			if k == i {
 				continue // a replica that hears itself late, as the primary it was, takes itself for one for ever
