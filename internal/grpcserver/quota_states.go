@@ -52,18 +52,31 @@ func statesToProto(w *effective.World, states []quota.State) []*toolgrantv1.Quot
 	return list
 }
 
-var (
-	scopeToProto = map[quota.Scope]toolgrantv1.QuotaScope{
-		quota.ScopeUser:   toolgrantv1.QuotaScope_QUOTA_SCOPE_USER,
-		quota.ScopeNode:   toolgrantv1.QuotaScope_QUOTA_SCOPE_NODE,
-		quota.ScopeSystem: toolgrantv1.QuotaScope_QUOTA_SCOPE_SYSTEM,
+// Maps would be slower: this is done for each rule of each answer.
+
+func scopeToProto(s quota.Scope) toolgrantv1.QuotaScope {
+	switch s {
+	case quota.ScopeUser:
+		return toolgrantv1.QuotaScope_QUOTA_SCOPE_USER
+	case quota.ScopeNode:
+		return toolgrantv1.QuotaScope_QUOTA_SCOPE_NODE
+	case quota.ScopeSystem:
+		return toolgrantv1.QuotaScope_QUOTA_SCOPE_SYSTEM
 	}
-	unitToProto = map[quota.Unit]toolgrantv1.QuotaUnit{
-		quota.UnitCalls:           toolgrantv1.QuotaUnit_QUOTA_UNIT_CALLS,
-		quota.UnitTokens:          toolgrantv1.QuotaUnit_QUOTA_UNIT_TOKENS,
-		quota.UnitConcurrentCalls: toolgrantv1.QuotaUnit_QUOTA_UNIT_CONCURRENT_CALLS,
+	return toolgrantv1.QuotaScope_QUOTA_SCOPE_UNSPECIFIED
+}
+
+func unitToProto(u quota.Unit) toolgrantv1.QuotaUnit {
+	switch u {
+	case quota.UnitCalls:
+		return toolgrantv1.QuotaUnit_QUOTA_UNIT_CALLS
+	case quota.UnitTokens:
+		return toolgrantv1.QuotaUnit_QUOTA_UNIT_TOKENS
+	case quota.UnitConcurrentCalls:
+		return toolgrantv1.QuotaUnit_QUOTA_UNIT_CONCURRENT_CALLS
 	}
-)
+	return toolgrantv1.QuotaUnit_QUOTA_UNIT_UNSPECIFIED
+}
 
 // stateToProto tells how a rule stands. One that a reservation was made under may be gone by now.
 func stateToProto(w *effective.World, s *quota.State, reset *timestamppb.Timestamp) *toolgrantv1.QuotaState {
@@ -74,7 +87,7 @@ func stateToProto(w *effective.World, s *quota.State, reset *timestamppb.Timesta
 		p.ResetTime = reset
 	}
 	if rule := w.Catalog.Rule(s.Rule); rule != nil {
-		p.Scope, p.Unit = scopeToProto[rule.Scope], unitToProto[rule.Unit]
+		p.Scope, p.Unit = scopeToProto(rule.Scope), unitToProto(rule.Unit)
 		p.Shadow, p.NearLimit = rule.Shadow, rule.Near(*s)
 	}
 	return p

@@ -62,18 +62,19 @@ type scopes struct {
 	ledger []Limited // the others
 }
 
-// split divides an operation's rules. They are large, so where all belong together, as mostly, they are not copied.
+// split divides an operation's rules. They are large: those that stand together are not copied.
 func split(o *Operation) (s scopes) {
-	same := 0
-	for same < len(o.Rules) && s.of(&o.Rules[same], o.Lease) == s.of(&o.Rules[0], o.Lease) {
-		same++
-	}
-	if same > 0 {
-		*s.of(&o.Rules[0], o.Lease) = o.Rules[:same:same]
-	}
-	for i := same; i < len(o.Rules); i++ {
-		of := s.of(&o.Rules[i], o.Lease)
-		*of = append(*of, o.Rules[i])
+	for i := 0; i < len(o.Rules); {
+		of, end := s.of(&o.Rules[i], o.Lease), i+1
+		for end < len(o.Rules) && s.of(&o.Rules[end], o.Lease) == of {
+			end++
+		}
+		if *of == nil {
+			*of = o.Rules[i:end:end]
+		} else {
+			*of = append(*of, o.Rules[i:end]...)
+		}
+		i = end
 	}
 	return s
 }
@@ -193,8 +194,13 @@ func (o *Operation) only(rules []Limited) Operation {
 
 // merge makes one answer of those over parts of the rules, which all admitted.
 func merge(parts ...Decision) Decision {
-	all := Decision{Admitted: true, Repeated: true}
-	for _, d := range parts {
+	states := 0
+	for i := range parts {
+		states += len(parts[i].States)
+	}
+	all := Decision{Admitted: true, Repeated: true, States: make([]State, 0, states)}
+	for i := range parts {
+		d := &parts[i]
 		all.Repeated = all.Repeated && d.Repeated
 		all.Over = all.Over || d.Over
 		if d.Expire.After(all.Expire) {

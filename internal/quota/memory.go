@@ -143,7 +143,7 @@ func (m *Memory) take(o Operation, others bool) (Decision, error) {
 		if o.Lease > 0 {
 			d.Expire = m.hold(&o, counters, others, now)
 		} else {
-			m.charge(&o, counters, now)
+			m.charge(&o, before.key, counters, now)
 		}
 	}
 	d.look(o.Rules, counters)
@@ -151,13 +151,13 @@ func (m *Memory) take(o Operation, others bool) (Decision, error) {
 }
 
 // charge takes an operation's units.
-func (m *Memory) charge(o *Operation, counters []*counter, now time.Time) {
+func (m *Memory) charge(o *Operation, key digest, counters []*counter, now time.Time) {
 	for i, c := range counters {
 		if units := o.Cost.In(o.Rules[i].Unit); units != 0 {
 			c.charged.charge(units, now)
 		}
 	}
-	m.consumed.add(o, now)
+	m.consumed.add(key, o, now)
 }
 
 // hold reserves an operation's units, and returns until when.
@@ -183,6 +183,7 @@ func (d *Decision) look(rules []Limited, counters []*counter) {
 
 // admitted is what was admitted under an operation's id: a reservation, or a consumption.
 type admitted struct {
+	key         digest  // of the operation, also if nothing was
 	reservation *record // nil: it consumed
 	consumed    time.Time
 }
@@ -199,11 +200,12 @@ func (a *admitted) over() bool { return a.reservation != nil && a.reservation.st
 
 // known finds what was admitted under an operation's id.
 func (m *Memory) known(o *Operation, now time.Time) (a admitted, known bool, err error) {
-	at, same, known := m.consumed.find(o, now)
+	a.key = m.consumed.key(o)
+	at, same, known := m.consumed.find(a.key, o, now)
 	if !known {
 		r, reserved := m.reserved.Get(o.ID)
 		if !reserved || now.After(r.forget) || o.Lease == 0 && r.user != o.User {
-			return admitted{}, false, nil
+			return a, false, nil
 		}
 		a.reservation, same = r, r.content == contentOf(o)
 	}

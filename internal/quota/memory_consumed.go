@@ -43,8 +43,7 @@ func digestOf[T comparable](c *consumed, of T) digest {
 func (c *consumed) empty() bool { return len(c.newer)+len(c.older) == 0 }
 
 // find tells when an operation consumed, and whether it had this content. Known is false if it didn't, or long ago.
-func (c *consumed) find(o *Operation, now time.Time) (at time.Time, same, known bool) {
-	key := c.key(o)
+func (c *consumed) find(key digest, o *Operation, now time.Time) (at time.Time, same, known bool) {
 	one, known := c.newer[key]
 	if !known {
 		one, known = c.older[key]
@@ -56,16 +55,15 @@ func (c *consumed) find(o *Operation, now time.Time) (at time.Time, same, known 
 	return at, one.content == digestOf(c, contentOf(o)), true
 }
 
-func (c *consumed) add(o *Operation, at time.Time) {
+func (c *consumed) add(key digest, o *Operation, at time.Time) {
 	if len(c.newer) == maxOperations {
 		c.newer, c.older = c.older, c.newer
 		clear(c.newer)
 	}
-	c.newer[c.key(o)] = consumption{digestOf(c, contentOf(o)), at.UnixNano()}
+	c.newer[key] = consumption{digestOf(c, contentOf(o)), at.UnixNano()}
 }
 
-func (c *consumed) remove(o *Operation) {
-	key := c.key(o)
+func (c *consumed) remove(key digest) {
 	delete(c.newer, key)
 	delete(c.older, key)
 }

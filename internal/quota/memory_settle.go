@@ -80,7 +80,7 @@ func (m *Memory) giveBack(o Operation) {
 		o.Rules = r.rules
 		m.reserved.Remove(o.ID)
 	} else {
-		m.consumed.remove(&o)
+		m.consumed.remove(before.key)
 	}
 	counters, err := m.open(o.User, o.Rules, now)
 	if err != nil {
