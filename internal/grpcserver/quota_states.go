@@ -45,9 +45,14 @@ func statesToProto(w *effective.World, states []quota.State) []*toolgrantv1.Quot
 	if len(states) == 0 {
 		return nil
 	}
-	list, resets := make([]*toolgrantv1.QuotaState, len(states)), make([]timestamppb.Timestamp, len(states))
+	list := make([]*toolgrantv1.QuotaState, len(states))
+	all := make([]struct {
+		state toolgrantv1.QuotaState
+		reset timestamppb.Timestamp
+	}, len(states)) // one allocation, not two for each
 	for i := range states {
-		list[i] = stateToProto(w, &states[i], &resets[i])
+		list[i] = &all[i].state
+		putState(list[i], w, &states[i], &all[i].reset)
 	}
 	return list
 }
@@ -78,10 +83,9 @@ func unitToProto(u quota.Unit) toolgrantv1.QuotaUnit {
 	return toolgrantv1.QuotaUnit_QUOTA_UNIT_UNSPECIFIED
 }
 
-// stateToProto tells how a rule stands. One that a reservation was made under may be gone by now.
-func stateToProto(w *effective.World, s *quota.State, reset *timestamppb.Timestamp) *toolgrantv1.QuotaState {
-	p := &toolgrantv1.QuotaState{QuotaId: string(s.Rule), Limit: s.Limit, Used: s.Used, Held: s.Held, Remaining: s.Remaining,
-		DecidedByOutage: s.ByOutage}
+// putState tells how a rule stands. One that a reservation was made under may be gone by now.
+func putState(p *toolgrantv1.QuotaState, w *effective.World, s *quota.State, reset *timestamppb.Timestamp) {
+	p.QuotaId, p.Limit, p.Used, p.Held, p.Remaining, p.DecidedByOutage = string(s.Rule), s.Limit, s.Used, s.Held, s.Remaining, s.ByOutage
 	if !s.Reset.IsZero() {
 		reset.Seconds, reset.Nanos = s.Reset.Unix(), int32(s.Reset.Nanosecond())
 		p.ResetTime = reset
@@ -90,7 +94,6 @@ func stateToProto(w *effective.World, s *quota.State, reset *timestamppb.Timesta
 		p.Scope, p.Unit = scopeToProto(rule.Scope), unitToProto(rule.Unit)
 		p.Shadow, p.NearLimit = rule.Shadow, rule.Near(*s)
 	}
-	return p
 }
 
 // denied is the refusal of an operation.
