@@ -8,11 +8,11 @@ import (
 )
 
 // UserRules are all rules that count each user alone, by id.
-func (s *Snapshot) UserRules() []quota.Rule {
-	var rules []quota.Rule
+func (s *Snapshot) UserRules() []quota.Limited {
+	var rules []quota.Limited
 	for _, name := range slices.Sorted(maps.Keys(s.rule)) {
 		if rule := s.rule[name]; rule.Scope == quota.ScopeUser {
-			rules = append(rules, *rule)
+			rules = append(rules, quota.Limited{Rule: *rule, Own: rule.Limit})
 		}
 	}
 	return rules

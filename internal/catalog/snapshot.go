@@ -20,8 +20,8 @@ type Set = bitset.BitSet
 // Snapshot is the compiled catalogue. It never changes, and its sets must not be changed.
 type Snapshot struct {
 	tools  []*Tool
-	types  []*ToolType    // of each tool
-	rules  [][]quota.Rule // of each tool, with its type's
+	types  []*ToolType       // of each tool
+	rules  [][]quota.Limited // of each tool, with its type's
 	number map[id.Tool]uint
 	rule   map[id.Quota]*quota.Rule
 
@@ -52,7 +52,7 @@ func Compile(types []ToolType, tools []Tool) (*Snapshot, error) {
 	s := &Snapshot{
 		tools:  ordered,
 		types:  make([]*ToolType, len(ordered)),
-		rules:  make([][]quota.Rule, len(ordered)),
+		rules:  make([][]quota.Limited, len(ordered)),
 		rule:   make(map[id.Quota]*quota.Rule),
 		number: make(map[id.Tool]uint, len(ordered)),
 		owned:  make(map[id.User]*Set),
@@ -134,8 +134,9 @@ func (s *Snapshot) Tool(n uint) *Tool { return s.tools[n] }
 // Type returns the type of the tool of a number.
 func (s *Snapshot) Type(n uint) *ToolType { return s.types[n] }
 
-// Rules returns the rules of quotas that a call of the tool of a number touches, by id.
-func (s *Snapshot) Rules(n uint) []quota.Rule { return s.rules[n] }
+// Rules returns the rules of quotas that a call of the tool of a number touches, by id, with their own limits. They must not
+// be changed.
+func (s *Snapshot) Rules(n uint) []quota.Limited { return s.rules[n] }
 
 // Rule returns the rule of quotas of an id; nil: there is none.
 func (s *Snapshot) Rule(rule id.Quota) *quota.Rule { return s.rule[rule] }

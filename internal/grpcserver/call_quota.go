@@ -41,7 +41,7 @@ func (c *deciding) record() call.Record {
 	n, _ := c.facts.World.Catalog.Number(c.answer.Tool)
 	if rules := c.facts.World.Catalog.Rules(n); len(rules) > 0 {
 		r.Held = call.HeldByNode
-		if slices.ContainsFunc(rules, func(r quota.Rule) bool { return r.Scope != quota.ScopeNode }) {
+		if slices.ContainsFunc(rules, func(r quota.Limited) bool { return r.Scope != quota.ScopeNode }) {
 			r.Held = call.HeldByAll
 		}
 	}

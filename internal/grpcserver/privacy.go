@@ -26,7 +26,7 @@ func (s *privacyServer) EraseUser(ctx context.Context, r *toolgrantv1.EraseUserR
 		return nil, err
 	}
 	// Limits of the user's own don't matter: what was used is forgotten, whatever the limit.
-	rules := quota.Overrides(nil).Apply(s.replica.World().Catalog.UserRules(), s.now())
+	rules := s.replica.World().Catalog.UserRules()
 	erased, at, err := erasure.Erase(ctx, erasure.Request{User: id.User(r.GetUserId()), KeepHistory: r.GetKeepQuotaHistory(), DryRun: r.GetDryRun()},
 		s.store, s.gate, rules)
 	if err != nil {

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"slices"
 	"time"
 
 	"github.com/toolgrant/toolgrant/internal/id"
@@ -16,20 +17,20 @@ type Override struct {
 // Overrides are those of one user.
 type Overrides []Override
 
-// Apply returns rules with the limits that count for the user at an instant. An override ends when its time comes,
-// without anybody having to write anything.
-func (o Overrides) Apply(rules []Rule, now time.Time) []Limited {
-	limited := make([]Limited, len(rules))
-	for i, r := range rules {
-		limited[i] = Limited{Rule: r, Own: r.Limit}
-		if r.Scope != ScopeUser {
-			continue
-		}
+// Apply returns rules with the limits that count for the user at an instant: those that it is given, if no override
+// changes them. An override ends when its time comes, without anybody having to write anything.
+func (o Overrides) Apply(rules []Limited, now time.Time) []Limited {
+	if len(o) == 0 {
+		return rules
+	}
+	rules = slices.Clone(rules)
+	for i := range rules {
+		r := &rules[i]
 		for _, own := range o {
-			if own.Rule == r.ID && (own.Expire.IsZero() || now.Before(own.Expire)) {
-				limited[i].Own = own.Limit
+			if own.Rule == r.ID && r.Scope == ScopeUser && (own.Expire.IsZero() || now.Before(own.Expire)) {
+				r.Own = own.Limit
 			}
 		}
 	}
-	return limited
+	return rules
 }

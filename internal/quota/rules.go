@@ -11,9 +11,12 @@ import (
 const DefaultWarnAt = 0.8
 
 // RulesFor returns the rules that a call of a tool touches: the tool's own and its type's, by id.
-func RulesFor(tool, toolType []Rule) []Rule {
-	all := slices.Concat(tool, toolType)
-	slices.SortFunc(all, func(a, b Rule) int { return cmp.Compare(a.ID, b.ID) })
+func RulesFor(tool, toolType []Rule) []Limited {
+	all := make([]Limited, 0, len(tool)+len(toolType))
+	for _, rule := range slices.Concat(tool, toolType) {
+		all = append(all, Limited{Rule: rule, Own: rule.Limit})
+	}
+	slices.SortFunc(all, func(a, b Limited) int { return cmp.Compare(a.ID, b.ID) })
 	return all
 }
 
