@@ -12,7 +12,7 @@ func (s *Snapshot) UserRules() []quota.Limited {
 	var rules []quota.Limited
 	for _, name := range slices.Sorted(maps.Keys(s.rule)) {
 		if rule := s.rule[name]; rule.Scope == quota.ScopeUser {
-			rules = append(rules, quota.Limited{Rule: *rule, Own: rule.Limit})
+			rules = append(rules, rule.Limited())
 		}
 	}
 	return rules

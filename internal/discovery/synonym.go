@@ -24,7 +24,6 @@ var synonyms = synonymGroups(`
 	convert transform
 	calculate compute
 	document file
-	repo repository
 	weather forecast temperature
 	song music track
 	doctor physician

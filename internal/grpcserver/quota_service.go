@@ -218,7 +218,7 @@ func (s *quotaServer) ResetQuotaUsage(ctx context.Context, r *toolgrantv1.ResetQ
 	if ctx, err = identify(ctx); err != nil {
 		return nil, err
 	}
-	limited := account.Overrides.Apply([]quota.Limited{{Rule: *rule, Own: rule.Limit}}, s.now())[0]
+	limited := account.Overrides.Apply([]quota.Limited{rule.Limited()}, s.now())[0]
 	reset := quota.Reset{ID: r.GetRequestId(), User: id.User(r.GetUserId()), Quota: rule.ID, Reason: r.GetReason()}
 	state, err := reset.CarryOut(ctx, s.resets, s.gate, limited)
 	if err != nil {

@@ -57,31 +57,18 @@ func statesToProto(w *effective.World, states []quota.State) []*toolgrantv1.Quot
 	return list
 }
 
-// Maps would be slower: this is done for each rule of each answer.
-
-func scopeToProto(s quota.Scope) toolgrantv1.QuotaScope {
-	switch s {
-	case quota.ScopeUser:
-		return toolgrantv1.QuotaScope_QUOTA_SCOPE_USER
-	case quota.ScopeNode:
-		return toolgrantv1.QuotaScope_QUOTA_SCOPE_NODE
-	case quota.ScopeSystem:
-		return toolgrantv1.QuotaScope_QUOTA_SCOPE_SYSTEM
+var (
+	scopeToProto = map[quota.Scope]toolgrantv1.QuotaScope{
+		quota.ScopeUser:   toolgrantv1.QuotaScope_QUOTA_SCOPE_USER,
+		quota.ScopeNode:   toolgrantv1.QuotaScope_QUOTA_SCOPE_NODE,
+		quota.ScopeSystem: toolgrantv1.QuotaScope_QUOTA_SCOPE_SYSTEM,
 	}
-	return toolgrantv1.QuotaScope_QUOTA_SCOPE_UNSPECIFIED
-}
-
-func unitToProto(u quota.Unit) toolgrantv1.QuotaUnit {
-	switch u {
-	case quota.UnitCalls:
-		return toolgrantv1.QuotaUnit_QUOTA_UNIT_CALLS
-	case quota.UnitTokens:
-		return toolgrantv1.QuotaUnit_QUOTA_UNIT_TOKENS
-	case quota.UnitConcurrentCalls:
-		return toolgrantv1.QuotaUnit_QUOTA_UNIT_CONCURRENT_CALLS
+	unitToProto = map[quota.Unit]toolgrantv1.QuotaUnit{
+		quota.UnitCalls:           toolgrantv1.QuotaUnit_QUOTA_UNIT_CALLS,
+		quota.UnitTokens:          toolgrantv1.QuotaUnit_QUOTA_UNIT_TOKENS,
+		quota.UnitConcurrentCalls: toolgrantv1.QuotaUnit_QUOTA_UNIT_CONCURRENT_CALLS,
 	}
-	return toolgrantv1.QuotaUnit_QUOTA_UNIT_UNSPECIFIED
-}
+)
 
 // putState tells how a rule stands. One that a reservation was made under may be gone by now.
 func putState(p *toolgrantv1.QuotaState, w *effective.World, s *quota.State, reset *timestamppb.Timestamp) {
@@ -91,7 +78,7 @@ func putState(p *toolgrantv1.QuotaState, w *effective.World, s *quota.State, res
 		p.ResetTime = reset
 	}
 	if rule := w.Catalog.Rule(s.Rule); rule != nil {
-		p.Scope, p.Unit = scopeToProto(rule.Scope), unitToProto(rule.Unit)
+		p.Scope, p.Unit = scopeToProto[rule.Scope], unitToProto[rule.Unit]
 		p.Shadow, p.NearLimit = rule.Shadow, rule.Near(*s)
 	}
 }

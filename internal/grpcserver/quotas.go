@@ -51,8 +51,8 @@ func quotasToProto(rules []quota.Rule) []*toolgrantv1.Quota {
 	var list []*toolgrantv1.Quota
 	for _, r := range rules {
 		q := &toolgrantv1.Quota{QuotaId: string(r.ID), Limit: r.Limit, Window: windowToProto(r.Window),
-			Scope:       scopeToProto(r.Scope),
-			Unit:        unitToProto(r.Unit),
+			Scope:       scopeToProto[r.Scope],
+			Unit:        unitToProto[r.Unit],
 			OnOutage:    toolgrantv1.OnOutage(toolgrantv1.OnOutage_value["ON_OUTAGE_"+string(r.OnOutage)]),
 			OnAbandoned: toolgrantv1.OnAbandoned(toolgrantv1.OnAbandoned_value["ON_ABANDONED_"+string(r.OnAbandoned)]),
 			Shadow:      r.Shadow, WarnAt: &r.WarnAt}

@@ -220,12 +220,9 @@ func (r Record) compare(other Record) int {
 // clockSlack is how far clocks may be apart without anybody minding.
 const clockSlack = 10 * time.Second
 
-// within returns the record as it counts at an instant. No wait is longer than the policy has any: one that is was begun
-// when the clock was ahead, and is over, so that the next probe finds out.
+// within returns the record of a breaker that opened as it counts at an instant. No wait is longer than the policy has
+// any: one that is was begun when the clock was ahead, and is over, so that the next probe finds out.
 func (r Record) within(p Policy, now time.Time) Record {
-	if r.Opened == 0 {
-		return r
-	}
 	if r.Retry.After(now.Add(p.cooldown(r.Opened, 1) + clockSlack)) {
 		r.Retry = now.Truncate(time.Millisecond)
 	}

@@ -28,16 +28,16 @@ const (
 // given: after some failures in a row all are answered at once that it is unavailable, but for one now and then who
 // finds out whether that is over.
 type breaker struct {
-	ledger Ledger
-	given  *atomic.Bool // up
+	ledger  Ledger
+	givenUp atomic.Bool
 	*gobreaker.CircuitBreaker[any]
 }
 
 // newBreaker tells changed when the ledger is given up, and when it answers again.
 func newBreaker(ledger Ledger, changed func(open bool)) *breaker {
 	begin, answered := time.Now(), &atomic.Int64{} // when the ledger last did, since the beginning
-	given := &atomic.Bool{}
-	return &breaker{ledger, given, gobreaker.NewCircuitBreaker[any](gobreaker.Settings{
+	b := &breaker{ledger: ledger}
+	b.CircuitBreaker = gobreaker.NewCircuitBreaker[any](gobreaker.Settings{
 		Timeout: coolDown + rand.N(coolDown),
 		ReadyToTrip: func(c gobreaker.Counts) bool {
 			return c.ConsecutiveFailures >= failuresToOpen && time.Since(begin)-time.Duration(answered.Load()) > silence
@@ -54,12 +54,13 @@ func newBreaker(ledger Ledger, changed func(open bool)) *breaker {
 			return !unavailable(err) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
 		},
 		OnStateChange: func(_ string, from, to gobreaker.State) {
-			given.Store(to != gobreaker.StateClosed)
+			b.givenUp.Store(to != gobreaker.StateClosed)
 			if from == gobreaker.StateClosed || to == gobreaker.StateClosed {
 				changed(to != gobreaker.StateClosed)
 			}
 		},
-	})}
+	})
+	return b
 }
 
 // unavailable tells whether counters cannot be reached.
@@ -88,7 +89,7 @@ func through[T any](b *breaker, ask func() (T, error)) (answer T, err error) {
 // Take implements Ledger. Whether an outage is over is found out by a question that charges nothing: if its answer is
 // lost, too, nobody has to wonder what was charged.
 func (b *breaker) Take(ctx context.Context, o Operation) (Decision, error) {
-	if b.given.Load() {
+	if b.givenUp.Load() {
 		if _, err := b.States(ctx, o.User, nil); unavailable(err) {
 			return Decision{}, errOpen
 		}

@@ -44,14 +44,12 @@ func NewGate(o GateOptions) *Gate {
 	if o.Nodes == nil {
 		o.Nodes = func() int { return 1 }
 	}
+	if o.Outage == nil {
+		o.Outage = func(bool) {}
+	}
 	g := &Gate{node: NewMemory(o.Now), slices: o.Slices}
 	g.system, g.user = outage{NewMemory(o.Now), o.Nodes}, outage{NewMemory(o.Now), o.Nodes}
-	g.ledger = newBreaker(o.Ledger, func(open bool) {
-		g.counts.outage.Store(open)
-		if o.Outage != nil {
-			o.Outage(open)
-		}
-	})
+	g.ledger = newBreaker(o.Ledger, o.Outage)
 	return g
 }
 

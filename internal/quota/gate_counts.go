@@ -5,8 +5,6 @@ import "sync/atomic"
 // counts are what a gate counts of its own work.
 type counts struct {
 	admitted, denied, byOutage, unavailable, near, shadow atomic.Uint64
-
-	outage atomic.Bool
 }
 
 // GateStats is how a gate does. Counts are since the start.
@@ -24,7 +22,7 @@ type GateStats struct {
 func (g *Gate) Stats() GateStats {
 	c := &g.counts
 	return GateStats{Admitted: c.admitted.Load(), Denied: c.denied.Load(), ByOutage: c.byOutage.Load(),
-		Unavailable: c.unavailable.Load(), Near: c.near.Load(), ShadowOver: c.shadow.Load(), Outage: c.outage.Load()}
+		Unavailable: c.unavailable.Load(), Near: c.near.Load(), ShadowOver: c.shadow.Load(), Outage: g.ledger.givenUp.Load()}
 }
 
 func (c *counts) taken(rules []Limited, d *Decision, err error) {

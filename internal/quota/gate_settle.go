@@ -81,7 +81,7 @@ func (g *Gate) slicesStates(ctx context.Context, user id.User, rules []Limited) 
 	if len(rules) == 0 {
 		return nil
 	}
-	if g.slices != nil && !g.counts.outage.Load() {
+	if g.slices != nil && !g.ledger.givenUp.Load() {
 		if states, err := g.slices.States(ctx, rules); err == nil {
 			return states
 		}

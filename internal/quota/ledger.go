@@ -26,6 +26,9 @@ type Limited struct {
 	Own int64 // the limit, or the user's override
 }
 
+// Limited is the rule with its own limit.
+func (r *Rule) Limited() Limited { return Limited{Rule: *r, Own: r.Limit} }
+
 // Decision is what became of an operation.
 type Decision struct {
 	Admitted bool

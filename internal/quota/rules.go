@@ -14,7 +14,7 @@ const DefaultWarnAt = 0.8
 func RulesFor(tool, toolType []Rule) []Limited {
 	all := make([]Limited, 0, len(tool)+len(toolType))
 	for _, rule := range slices.Concat(tool, toolType) {
-		all = append(all, Limited{Rule: rule, Own: rule.Limit})
+		all = append(all, rule.Limited())
 	}
 	slices.SortFunc(all, func(a, b Limited) int { return cmp.Compare(a.ID, b.ID) })
 	return all

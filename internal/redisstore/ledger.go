@@ -275,8 +275,7 @@ func (l *Ledger) Reset(ctx context.Context, user id.User, rule quota.Limited) (q
 	}
 	if l.mirror != nil && rule.Archived() {
 		_, shape := shapeOf(&rule.Rule)
-		name := quota.CounterName{Subject: whose.archived(), Rule: rule.ID, Shape: shape}
-		if err := l.mirror.write(ctx, []quota.CounterName{name}); err != nil {
+		if err := l.mirror.write(ctx, []quota.CounterName{whose.counter(rule.ID, shape)}); err != nil {
 			return quota.State{}, unavailable(err)
 		}
 	}

@@ -104,7 +104,7 @@ func (c *call) ask(ctx context.Context) error {
 	for _, r := range c.rules {
 		_, shape := shapeOf(&r.Rule)
 		known := ""
-		if k, ok := counters[quota.CounterName{Subject: c.whose.archived(), Rule: r.ID, Shape: shape}]; ok {
+		if k, ok := counters[c.whose.counter(r.ID, shape)]; ok {
 			known = fmt.Sprintf("%d %d %s", k.Version, k.Expire.UnixMilli(), k.Content)
 		}
 		c.known = append(c.known, known)

@@ -241,7 +241,7 @@ func (l *Ledger) taking(ctx context.Context, o *quota.Operation) *taking {
 		}
 		if l.archives(r) {
 			w.archived = true
-			one.archived = append(one.archived, quota.CounterName{Subject: whose.archived(), Rule: r.ID, Shape: string(shape)})
+			one.archived = append(one.archived, whose.counter(r.ID, string(shape)))
 		}
 		one.keys = append(one.keys, prefix+"c:"+string(r.ID)+":"+string(shape))
 		if one.lease > 0 {

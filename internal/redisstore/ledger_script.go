@@ -91,6 +91,11 @@ func systemSubject(rule id.Quota) subject { return subject("{s:" + rule + "}:") 
 // archived is the subject as the archive calls it.
 func (s subject) archived() string { return string(s[1 : len(s)-2]) }
 
+// counter is a rule's counter as the archive calls it.
+func (s subject) counter(rule id.Quota, shape string) quota.CounterName {
+	return quota.CounterName{Subject: s.archived(), Rule: rule, Shape: shape}
+}
+
 // call is a script with its keys and arguments.
 type call struct {
 	ledger *Ledger
@@ -136,7 +141,7 @@ func (c *call) rule(r *quota.Limited, units, cost int64) {
 func (c *call) archive(r *quota.Limited, shape string) bool {
 	archived := c.ledger.archives(r)
 	if archived {
-		c.archived = append(c.archived, quota.CounterName{Subject: c.whose.archived(), Rule: r.ID, Shape: shape})
+		c.archived = append(c.archived, c.whose.counter(r.ID, shape))
 	}
 	return archived
 }
