@@ -1,18 +1,28 @@
-# Sourced by what installs Debian's packages for tests. Root, or sudo without a password, installs them; others unpack
-# them, and what they need, into a folder of their own.
+# Sourced by what installs Debian's packages.
 
-# install_debian package folder: fails if there is nothing to install with. Whoever unpacks finds all in the folder, as
-# it would be in /.
-install_debian() {
-    local package=$1 folder=$2 work apt as_root=()
-    command -v apt-get >/dev/null || { echo "there is no apt-get to install $package with" >&2; return 1; }
-    if [ "$(id -u)" -ne 0 ]; then
-        as_root=(sudo -n)
+may_be_root() { [ "$(id -u)" -eq 0 ] || sudo -n true 2>/dev/null; }
+
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    else
+        sudo -n "$@"
     fi
-    if [ "$(id -u)" -eq 0 ] || sudo -n true 2>/dev/null; then
-        "${as_root[@]}" apt-get update -qq &&
-            "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
-                -o DPkg::Lock::Timeout=300 "$package" || { echo "apt-get could not install $package" >&2; return 1; }
+}
+
+# apt_install package...: as root; it waits for others who install.
+apt_install() {
+    as_root apt-get update -qq &&
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends -o DPkg::Lock::Timeout=300 "$@"
+}
+
+# install_debian package folder: who may not be root unpacks the package, and what it needs, into the folder, where all is
+# as it would be in /. It fails if there is nothing to install with.
+install_debian() {
+    local package=$1 folder=$2 work apt
+    command -v apt-get >/dev/null || { echo "there is no apt-get to install $package with" >&2; return 1; }
+    if may_be_root; then
+        apt_install "$package" || { echo "apt-get could not install $package" >&2; return 1; }
         return 0
     fi
     work=$(mktemp -d)
@@ -23,7 +33,7 @@ install_debian() {
     "${apt[@]}" update && "${apt[@]}" install -y --no-install-recommends --download-only "$package" ||
         { echo "apt-get could not download $package" >&2; return 1; }
     for archive in "$work"/cache/archives/*.deb; do
-        dpkg-deb --extract "$archive" "$work/root"
+        dpkg-deb --extract "$archive" "$work/root" || { echo "$package could not be unpacked" >&2; return 1; }
     done
     mkdir -p "$(dirname "$folder")"
     rm -rf "$folder"
