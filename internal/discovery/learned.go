@@ -86,6 +86,7 @@ func (r *Ranker) learned(l *level, q *Text, c *Candidates, s *scratch) (gate flo
 		s.backOff[slot], s.against[slot] = l.backOff[i], l.against[i]
 	}
 	counts := gate * l.share * w.Share
+	l.beforeNew(s)
 	for slot, before := range s.score {
 		if before == 0 && s.history[slot] == 0 {
 			continue
@@ -98,6 +99,7 @@ func (r *Ranker) learned(l *level, q *Text, c *Candidates, s *scratch) (gate flo
 		s.score[slot] = (1-counts*b)*before + counts*w.Scale*(b*s.history[slot]+(1-b)*w.Unproven*before)
 		s.share[slot] = 1 - (1-s.share[slot])*(1-counts*b) // of all levels so far
 	}
+	r.creditNew(l, c, counts, s)
 	return gate
 }
 

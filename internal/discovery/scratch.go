@@ -13,7 +13,9 @@ type scratch struct {
 	terms                                     []searchedTerm
 	searched                                  []searchedWord
 	neighbours                                []neighbour
-	votes                                     float64 // of all neighbours
+	votes                                     float64   // of all neighbours
+	reachable                                 float64   // the sum that a tool with all words of the request could reach
+	before                                    []float64 // by new tool: its score before the last level
 }
 
 // pastSums are what past requests of a tool say.

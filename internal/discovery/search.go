@@ -88,6 +88,7 @@ func (r *Ranker) Search(search Query) Result {
 	r.likeGrams(q, s)
 	r.means(q, s)
 	scale := r.cold(s)
+	s.reachable = reachable
 	for i := range r.levels {
 		r.learned(&r.levels[i], q, c, s)
 	}
