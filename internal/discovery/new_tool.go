@@ -111,6 +111,9 @@ func (r *Ranker) creditNew(l *level, c *Candidates, counts float64, s *scratch) 
 	if tool := slices.Index(l.slots, int32(first)); tool >= 0 {
 		unlike += l.own[tool]
 	}
+	if len(s.credit) == 0 {
+		s.credit = zeros(s.credit, len(s.score))
+	}
 	for i, one := range l.new {
 		before, history := s.before[i], s.history[one.slot]
 		if before == 0 {
@@ -118,7 +121,9 @@ func (r *Ranker) creditNew(l *level, c *Candidates, counts float64, s *scratch) 
 		}
 		itsCoverage, itsName := r.has(one.slot, s)
 		x := w.Constant + w.Coverage*(itsCoverage-coverage) + w.Name*(itsName-name) + w.Unlike*unlike
-		credit := before * (learned.Unproven + one.newness*max(0, 1/(1+math.Exp(-x))-learned.Unproven))
+		more := one.newness * max(0, 1/(1+math.Exp(-x))-learned.Unproven)
+		s.credit[one.slot] = max(s.credit[one.slot], more)
+		credit := before * (learned.Unproven + more)
 		b := s.backOff[one.slot]
 		if learned.Scale*(history-credit) < before { // as for all tools
 			b = s.against[one.slot]

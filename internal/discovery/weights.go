@@ -121,6 +121,8 @@ type ConfidenceWeights struct {
 	Nearest float64
 	// History is for what past requests say of the tool, times how much they count.
 	History float64
+	// Unlike is for how much less the request is like the tool's past ones than these are like one another.
+	Unlike float64
 	// Name is for the share of the tool's name that the request has.
 	Name float64
 	// Meaning is for each standard deviation beyond 3 by which the likeness of meanings is above that of all tools.
@@ -168,7 +170,7 @@ func DefaultWeights() Weights {
 			Agreement: 0.1, TrustPrior: 5, GateFrom: 0, GateTo: 0.8, BackOff: 1.5, BackOffAgainst: 4, Unproven: 0.25, Share: 0.95, Scale: 2,
 		},
 		NewTool:    NewToolWeights{Constant: -0.9, Coverage: 7, Name: 0.5, Unlike: 1.5, KnownAfter: 500},
-		Confidence: ConfidenceWeights{Constant: -2.5, Coverage: 2.67, Strength: 11.2, Nearest: 2.2, History: 4.5, Name: 1.5, Meaning: 3.5, Size: -0.51, Threshold: 0.3},
+		Confidence: ConfidenceWeights{Constant: -2.3, Coverage: 1.5, Strength: 11.2, Nearest: 3, History: 4.8, Unlike: -3, Name: 1.8, Meaning: 3.5, Size: -0.51, Threshold: 0.3},
 		Tool:       ToolWeights{RiskMedium: 0.01, RiskHigh: 0.03, CostMedium: 0.01, CostHigh: 0.03, Failing: 0.1, Unhealthy: 0.5, Several: 0.02},
 	}
 }
@@ -240,6 +242,7 @@ func (w *Weights) All() []Weight {
 		{"confidence.strength", -100, 100, &c.Strength, nil},
 		{"confidence.nearest", -100, 100, &c.Nearest, nil},
 		{"confidence.history", -100, 100, &c.History, nil},
+		{"confidence.unlike", -100, 100, &c.Unlike, nil},
 		{"confidence.name", -100, 100, &c.Name, nil},
 		{"confidence.meaning", -100, 100, &c.Meaning, nil},
 		{"confidence.size", -100, 100, &c.Size, nil},

@@ -48,6 +48,9 @@ func TestANewToolBesideUsedOnes(t *testing.T) {
 	if got := first(s.finding, framing); got != "framer" {
 		t.Errorf("beside the new tool %s is first", got)
 	}
+	if m := s.search(explainedBy("bob", framing)).GetMatches(); m[0].GetFeatures().GetNewCredit() == 0 || m[1].GetFeatures().GetNewCredit() != 0 {
+		t.Errorf("what is credited: %v", m)
+	}
 	if got := first(s.finding, hanging); got != "painter" {
 		t.Errorf("beside the tool that nobody wanted %s is first", got)
 	}
