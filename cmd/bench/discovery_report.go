@@ -88,7 +88,7 @@ func learningReport(sets []*dataSet, weights discovery.Weights) *discoveryReport
 		}
 		reportNewTools(r, s, weights)
 	}
-	r.Remarks = append(r.Remarks, "“New tools” are a fifth of all, by a hash of their names. Past requests are those of the first fold.")
+	r.Remarks = append(r.Remarks, "“New tools” are a fifth of all, by a hash of their names, and there for so many percent of the past requests. Past requests are those of the first fold.")
 	return r
 }
 
