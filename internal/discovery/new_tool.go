@@ -125,8 +125,8 @@ func (r *Ranker) creditNew(l *level, c *Candidates, counts float64, s *scratch) 
 		s.credit[one.slot] = max(s.credit[one.slot], more)
 		credit := before * (learned.Unproven + more)
 		b := s.backOff[one.slot]
-		if learned.Scale*(history-credit) < before { // as for all tools
-			b = s.against[one.slot]
+		if learned.Scale*(history-credit) < before { // history speaks against it
+			b = s.against[one.slot] * (1 - one.newness) // a first few past requests say less than what is expected
 		}
 		s.score[one.slot] = (1-counts*b)*before + counts*learned.Scale*(b*history+(1-b)*credit)
 	}

@@ -169,7 +169,7 @@ func DefaultWeights() Weights {
 			Neighbours: 20, Sharpness: 4, ToolRarity: 0.5,
 			Agreement: 0.1, TrustPrior: 5, GateFrom: 0, GateTo: 0.8, BackOff: 1.5, BackOffAgainst: 4, Unproven: 0.25, Share: 0.95, Scale: 2,
 		},
-		NewTool:    NewToolWeights{Constant: -0.9, Coverage: 7, Name: 0.5, Unlike: 1.5, KnownAfter: 500},
+		NewTool:    NewToolWeights{Constant: -0.9, Coverage: 7, Name: 0.5, Unlike: 1.5, KnownAfter: 1000},
 		Confidence: ConfidenceWeights{Constant: -2.3, Coverage: 1.5, Strength: 11.2, Nearest: 3, History: 4.8, Unlike: -3, Name: 1.8, Meaning: 3.5, Size: -0.51, Threshold: 0.3},
 		Tool:       ToolWeights{RiskMedium: 0.01, RiskHigh: 0.03, CostMedium: 0.01, CostHigh: 0.03, Failing: 0.1, Unhealthy: 0.5, Several: 0.02},
 	}
