@@ -22,6 +22,7 @@ type Shelf struct {
 	weights discovery.Weights
 	learned func() Learned
 	vectors func() *discovery.Vectors
+	private func(id.User) *discovery.Vectors // of his own tools
 
 	making sync.Mutex // held while an index is made
 	common atomic.Pointer[common]
@@ -46,12 +47,17 @@ func NewShelf(weights discovery.Weights, learned func() Learned) *Shelf {
 	if learned == nil {
 		learned = func() Learned { return nil }
 	}
-	return &Shelf{weights: weights, learned: learned, vectors: func() *discovery.Vectors { return nil }, owners: owners}
+	return &Shelf{weights: weights, learned: learned, vectors: func() *discovery.Vectors { return nil },
+		private: func(id.User) *discovery.Vectors { return nil }, owners: owners}
 }
 
 // Compare makes the shelf compare meanings, too. vectors tells what shared tools mean, nil if that is not known; equal
 // answers are the same. It must be called before the first search.
 func (s *Shelf) Compare(vectors func() *discovery.Vectors) { s.vectors = vectors }
+
+// ComparePrivate makes the shelf compare a user's private tools by meaning, too. vectors tells what they mean, nil if that
+// is not known; equal answers are the same. It must be called before the first search.
+func (s *Shelf) ComparePrivate(vectors func(owner id.User) *discovery.Vectors) { s.private = vectors }
 
 // Weights are those of the ranking.
 func (s *Shelf) Weights() *discovery.Weights { return &s.weights }
@@ -73,8 +79,10 @@ type owned struct {
 	common *common
 	groups []id.Group
 	tools  []held
-	ranker *discovery.Ranker // of the user's private tools; nil: there are none
-	shared *discovery.Ranker // of shared tools, with what the user and his groups teach
+	// vectors are what the user's private tools mean; nil: that is not known.
+	vectors *discovery.Vectors
+	ranker  *discovery.Ranker // of the user's private tools; nil: there are none
+	shared  *discovery.Ranker // of shared tools, with what the user and his groups teach
 }
 
 // held is a tool as it was indexed.
@@ -213,10 +221,11 @@ func (s *Shelf) of(c *common, user id.User, groups []id.Group) *owned {
 		return &owned{shared: c.ranker}
 	}
 	before, ok := s.owners.Get(user)
-	if ok && before.common == c && slices.Equal(before.groups, groups) {
+	vectors := s.private(user)
+	if ok && before.common == c && before.vectors == vectors && slices.Equal(before.groups, groups) {
 		return before
 	}
-	o := &owned{common: c, groups: groups, shared: c.ranker}
+	o := &owned{common: c, groups: groups, vectors: vectors, shared: c.ranker}
 	if c.learned != nil {
 		if levels := c.learned.Own(user, groups); len(levels) > 0 {
 			o.shared = c.ranker.Over(levels...)
@@ -230,7 +239,7 @@ func (s *Shelf) of(c *common, user id.User, groups []id.Group) *owned {
 		if c.learned != nil {
 			levels = c.learned.Private(user)
 		}
-		o.ranker = discovery.NewRanker(o.index(before), s.weights, levels...)
+		o.ranker = discovery.NewRanker(o.index(before), s.weights, levels...).WithVectors(vectors)
 	}
 	s.owners.Add(user, o)
 	return o

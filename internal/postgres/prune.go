@@ -19,6 +19,7 @@ type turn int64
 const (
 	turnChats turn = 0x7467_0001 + iota
 	turnHistory
+	turnVectors
 )
 
 // inTurns prunes a batch after the other until there is nothing left, each in a transaction of its own, as long as no
