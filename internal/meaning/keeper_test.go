@@ -41,7 +41,7 @@ func TestSyncAsksForDifferences(t *testing.T) {
 	step("a tool that went", 0, 2)
 	w.change(append(w.tools, tool("x", "aaa"))...)
 	step("a tool that came back, whose vector is stored", 0, 3)
-	if stats := s.Keeper.Stats(); stats.Vectors != 3 || stats.Waiting != 0 || stats.Made != 3 || stats.Loaded != 1 {
+	if stats := s.Stats(); stats.Vectors != 3 || stats.Waiting != 0 || stats.Made != 3 || stats.Loaded != 1 {
 		t.Errorf("%+v", stats)
 	}
 }
@@ -51,8 +51,8 @@ func TestSyncGoesOnWhereItFailed(t *testing.T) {
 	w := build(t, many(100)...) // two questions
 	s := w.serve()
 	w.model.fails.Store(true)
-	if err := s.Sync(t.Context()); err == nil || s.Vectors() != nil || s.Keeper.Stats().Waiting != 100 || s.Keeper.Stats().Unmade != 64 {
-		t.Fatalf("%v, %+v", err, s.Keeper.Stats())
+	if err := s.Sync(t.Context()); err == nil || s.Vectors() != nil || s.Stats().Waiting != 100 || s.Stats().Unmade != 64 {
+		t.Fatalf("%v, %+v", err, s.Stats())
 	}
 	if n := w.count("vector_claims"); n != 0 {
 		t.Errorf("a failure left %d claims", n)
@@ -90,7 +90,7 @@ func TestUnderstand(t *testing.T) {
 	if ask("bb") {
 		t.Error("a failure gives a vector")
 	}
-	if stats := s.Keeper.Stats(); stats.Asked != 3 || stats.Remembered != 1 || stats.Failed != 1 {
+	if stats := s.Stats(); stats.Asked != 3 || stats.Remembered != 1 || stats.Failed != 1 {
 		t.Errorf("%+v", stats)
 	}
 }

@@ -68,7 +68,7 @@ func TestPrivateToolsAreTheirOwners(t *testing.T) {
 	if err != nil || len(stored) != 2 || stored[0].Tool != "ann.1" || stored[1].Tool != "ann.2" {
 		t.Errorf("%v, %v", stored, err)
 	}
-	if stats := s.Keeper.Stats(); stats.Owners != 2 || stats.Private != 3 {
+	if stats := s.Stats(); stats.Owners != 2 || stats.Private != 3 {
 		t.Errorf("%+v", stats)
 	}
 }
@@ -242,7 +242,7 @@ func TestOwnVectorsAreBounded(t *testing.T) {
 		s.syncOwn(user)
 	}
 	eventually(t, "some are dropped", func() bool {
-		stats := s.Keeper.Stats()
+		stats := s.Stats()
 		return stats.Owners > 0 && stats.Private*300*4 <= most
 	})
 }

@@ -30,7 +30,7 @@ func TestARestartAsksForNothing(t *testing.T) {
 			t.Fatalf("%s: %v, was %v", tool, second.Vectors().ByTool[tool], vector)
 		}
 	}
-	if stats := second.Keeper.Stats(); stats.Loaded != 100 || stats.Made != 0 || stats.Vectors != 100 {
+	if stats := second.Stats(); stats.Loaded != 100 || stats.Made != 0 || stats.Vectors != 100 {
 		t.Errorf("%+v", stats)
 	}
 	w.change(append(slices.Clone(w.tools[1:]), tool("t000", "changed"))...)
@@ -71,7 +71,7 @@ func TestWhatAnotherServerAsksForIsLeftToIt(t *testing.T) {
 	<-asked
 	w.model.before.Store(nil)
 	second.sync()
-	if n := second.Keeper.Stats(); n.Waiting != 10 || n.Made != 0 {
+	if n := second.Stats(); n.Waiting != 10 || n.Made != 0 {
 		t.Errorf("%+v", n)
 	}
 	close(answer)
@@ -199,7 +199,7 @@ func TestWhatIsBrokenIsAskedForAnew(t *testing.T) {
 	again := w.serve()
 	again.sync()
 	w.wantAsked("broken ones", 5)
-	if stats := again.Keeper.Stats(); stats.Broken != 4 || stats.Loaded != 3 || stats.Vectors != 8 {
+	if stats := again.Stats(); stats.Broken != 4 || stats.Loaded != 3 || stats.Vectors != 8 {
 		t.Errorf("%+v", stats)
 	}
 	for tool, vector := range s.Vectors().ByTool {
@@ -281,8 +281,8 @@ func TestSearchesGoOnWithoutTheDatabase(t *testing.T) {
 	w.refuse(true)
 	w.change(append(w.tools, tool("new", "b"))...)
 	w.model.asked()
-	if err := s.Sync(t.Context()); err == nil || s.Keeper.Stats().StoreFailures == 0 {
-		t.Fatalf("%v, %+v", err, s.Keeper.Stats())
+	if err := s.Sync(t.Context()); err == nil || s.Stats().StoreFailures == 0 {
+		t.Fatalf("%v, %+v", err, s.Stats())
 	}
 	if s.holds() != 10 || !s.understands("ann", "aa") {
 		t.Error("what there was does not go on")
@@ -309,7 +309,7 @@ func TestWhatWasAskedForIsStoredLater(t *testing.T) {
 		texts  int
 	}{
 		"shared":  {func() error { return s.Sync(t.Context()) }, s.holds, "shared_vectors", 10},
-		"private": {func() error { return s.SyncOwn(t.Context(), "ann") }, func() int { return s.Keeper.Stats().Private }, "private_vectors", 1},
+		"private": {func() error { return s.SyncOwn(t.Context(), "ann") }, func() int { return s.Stats().Private }, "private_vectors", 1},
 	} {
 		w.model.before.Store(&away)
 		if err := one.sync(); err == nil {
@@ -336,6 +336,6 @@ func TestWhatWasAskedForIsStoredLater(t *testing.T) {
 	again.syncOwn("ann")
 	w.wantAsked("a restart", 0)
 	if again.holds() != 10 || again.Own(id.User("ann")) == nil {
-		t.Errorf("%+v", again.Keeper.Stats())
+		t.Errorf("%+v", again.Stats())
 	}
 }

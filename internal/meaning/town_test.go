@@ -224,7 +224,7 @@ func (s *server) understands(user id.User, text string) bool {
 }
 
 // holds is how many shared tools have a vector.
-func (s *server) holds() int { return s.Keeper.Stats().Vectors }
+func (s *server) holds() int { return s.Stats().Vectors }
 
 // wantAsked fails the test unless the model was asked about just so many texts since.
 func (w *town) wantAsked(what string, want int) {
