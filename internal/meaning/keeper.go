@@ -221,26 +221,28 @@ func (k *Keeper) Run(ctx context.Context) {
 	defer running.Wait()
 	var p pauses
 	for p.wait(ctx, interval) {
-		err := k.Sync(ctx)
-		if p.after(err) && ctx.Err() == nil {
-			k.o.Logger.Warn("vectors of tools cannot be had; what has none is found by its words", "error", err)
-		}
+		k.report(&p, "vectors of shared tools", k.Sync(ctx), ctx.Err() != nil)
+	}
+}
+
+// report logs the first failure and the first success after failures.
+func (k *Keeper) report(p *pauses, what string, err error, ending bool) {
+	switch failed := p.pause > 0; {
+	case ending:
+	case err == nil && failed:
+		k.o.Logger.Info(what + " can be had again")
+	case err != nil && !failed:
+		k.o.Logger.Warn(what+" cannot be had; what has none is found by its words", "error", err)
+	}
+	if err == nil {
+		p.pause = 0
+	} else {
+		p.pause = min(max(2*p.pause, interval), maxPause)
 	}
 }
 
 // pauses are longer while things fail.
 type pauses struct{ pause time.Duration }
-
-// after tells whether a failure is the first one.
-func (p *pauses) after(err error) (first bool) {
-	if err == nil {
-		p.pause = 0
-		return false
-	}
-	first = p.pause == 0
-	p.pause = min(max(2*p.pause, interval), maxPause)
-	return first
-}
 
 // wait waits, at least as long as told, and says whether to go on.
 func (p *pauses) wait(ctx context.Context, least time.Duration) bool {

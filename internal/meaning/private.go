@@ -251,10 +251,7 @@ func (k *Keeper) runOwners(ctx context.Context) {
 			k.owners.mu.Lock()
 			delete(k.owners.queued, user)
 			k.owners.mu.Unlock()
-			err := k.SyncOwn(ctx, user)
-			if p.after(err) && ctx.Err() == nil {
-				k.o.Logger.Warn("vectors of private tools cannot be had; what has none is found by its words", "error", err)
-			}
+			k.report(&p, "vectors of private tools", k.SyncOwn(ctx, user), ctx.Err() != nil)
 		}
 	}
 }
