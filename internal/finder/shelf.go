@@ -56,7 +56,7 @@ func NewShelf(weights discovery.Weights, learned func() Learned) *Shelf {
 func (s *Shelf) Compare(vectors func() *discovery.Vectors) { s.vectors = vectors }
 
 // ComparePrivate makes the shelf compare a user's private tools by meaning, too. vectors tells what they mean, nil if that
-// is not known; equal answers are the same. It must be called before the first search.
+// is not known. It must be called before the first search.
 func (s *Shelf) ComparePrivate(vectors func(owner id.User) *discovery.Vectors) { s.private = vectors }
 
 // Weights are those of the ranking.
@@ -79,10 +79,8 @@ type owned struct {
 	common *common
 	groups []id.Group
 	tools  []held
-	// vectors are what the user's private tools mean; nil: that is not known.
-	vectors *discovery.Vectors
-	ranker  *discovery.Ranker // of the user's private tools; nil: there are none
-	shared  *discovery.Ranker // of shared tools, with what the user and his groups teach
+	ranker *discovery.Ranker // of the user's private tools; nil: there are none
+	shared *discovery.Ranker // of shared tools, with what the user and his groups teach
 }
 
 // held is a tool as it was indexed.
@@ -111,7 +109,13 @@ func (s *Shelf) Of(ctx context.Context, world *effective.World, user id.User, gr
 		}
 	}
 	o := s.of(c, user, groups)
-	return View{common: c, weights: &s.weights, shelf: o.shared, own: o.ranker}, nil
+	v := View{common: c, weights: &s.weights, shelf: o.shared, own: o.ranker}
+	if v.own != nil {
+		if vectors := s.private(user); vectors != nil { // which are not kept here: who has them bounds their memory
+			v.own = v.own.WithVectors(vectors)
+		}
+	}
+	return v, nil
 }
 
 // is tells whether it is made of these.
@@ -221,11 +225,10 @@ func (s *Shelf) of(c *common, user id.User, groups []id.Group) *owned {
 		return &owned{shared: c.ranker}
 	}
 	before, ok := s.owners.Get(user)
-	vectors := s.private(user)
-	if ok && before.common == c && before.vectors == vectors && slices.Equal(before.groups, groups) {
+	if ok && before.common == c && slices.Equal(before.groups, groups) {
 		return before
 	}
-	o := &owned{common: c, groups: groups, vectors: vectors, shared: c.ranker}
+	o := &owned{common: c, groups: groups, shared: c.ranker}
 	if c.learned != nil {
 		if levels := c.learned.Own(user, groups); len(levels) > 0 {
 			o.shared = c.ranker.Over(levels...)
@@ -239,7 +242,7 @@ func (s *Shelf) of(c *common, user id.User, groups []id.Group) *owned {
 		if c.learned != nil {
 			levels = c.learned.Private(user)
 		}
-		o.ranker = discovery.NewRanker(o.index(before), s.weights, levels...).WithVectors(vectors)
+		o.ranker = discovery.NewRanker(o.index(before), s.weights, levels...)
 	}
 	s.owners.Add(user, o)
 	return o

@@ -217,6 +217,7 @@ func (k *Keeper) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	if k.owners != nil {
 		running.Go(func() { k.runOwners(ctx) })
+		running.Go(func() { k.runForgetting(ctx) })
 	}
 	defer running.Wait()
 	var p pauses

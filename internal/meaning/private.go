@@ -256,11 +256,21 @@ func (k *Keeper) runOwners(ctx context.Context) {
 	}
 }
 
-// forget drops what is held for those who have no private tools any more.
-func (o *owners) forget(private func(id.User) (any, func() []discovery.Tool)) {
-	for user := range o.cache.Keys() {
-		if _, describe := private(user); describe == nil {
-			o.cache.Invalidate(user)
+// runForgetting drops what is held for those who have no private tools any more, soon after the catalogue changed, whatever
+// the model and the store do.
+func (k *Keeper) runForgetting(ctx context.Context) {
+	var p pauses
+	var known any
+	for p.wait(ctx, interval) {
+		version, _ := k.o.Catalogue()
+		if version == known {
+			continue
+		}
+		known = version
+		for user := range k.owners.cache.Keys() {
+			if _, describe := k.o.Private(user); describe == nil {
+				k.owners.cache.Invalidate(user)
+			}
 		}
 	}
 }

@@ -98,9 +98,6 @@ func (k *Keeper) replan() {
 	}
 	k.plan = p
 	k.publish()
-	if k.owners != nil {
-		k.owners.forget(k.o.Private)
-	}
 }
 
 // take holds vectors.

@@ -42,7 +42,7 @@ type model struct {
 	misbehave atomic.Pointer[http.HandlerFunc]
 }
 
-func serveModel(t *testing.T) *model {
+func serveModel(t testing.TB) *model {
 	t.Helper()
 	m := &model{}
 	m.dimensions.Store(3)
@@ -95,7 +95,7 @@ func (m *model) asked() []string {
 
 // town is a catalogue, a database and a model, and servers of these.
 type town struct {
-	t     *testing.T
+	t     testing.TB
 	ctx   context.Context
 	url   string
 	conn  *pgx.Conn
@@ -106,7 +106,7 @@ type town struct {
 	owned map[id.User][]discovery.Tool
 }
 
-func build(t *testing.T, tools ...discovery.Tool) *town {
+func build(t testing.TB, tools ...discovery.Tool) *town {
 	t.Helper()
 	w := &town{t: t, ctx: testkit.Context(t), url: testkit.Database(t), model: serveModel(t), tools: tools, owned: map[id.User][]discovery.Tool{}}
 	w.conn = w.connect()
@@ -167,7 +167,7 @@ func (w *town) own(user id.User, tools ...discovery.Tool) {
 type server struct {
 	*meaning.Keeper
 	*postgres.Store
-	t *testing.T
+	t testing.TB
 }
 
 func (w *town) serve(change ...func(*meaning.Options)) *server {
