@@ -88,8 +88,9 @@ func (k *Keeper) awaken(ctx context.Context, user id.User) <-chan singleflight.R
 	if held, ok := k.owners.cache.GetIfPresent(user); ok && k.fresh(held, version) && held.whole() {
 		return nil
 	}
-	ctx = context.WithoutCancel(ctx) // others wait for it, too
 	return k.owners.reading.DoChan(string(user), func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout) // others wait for it, too
+		defer cancel()
 		err := k.readOwn(ctx, user)
 		if held, ok := k.owners.cache.GetIfPresent(user); ok && !held.whole() {
 			k.owners.enqueue(user)

@@ -230,7 +230,7 @@ func (s *server) holds() int { return s.Stats().Vectors }
 func (w *town) wantAsked(what string, want int) {
 	w.t.Helper()
 	if texts := w.model.asked(); len(texts) != want {
-		w.t.Errorf("%s: the model was asked about %d texts, not %d: %.200q", what, len(texts), want, texts)
+		w.t.Errorf("%s: the model was asked about %d texts, not %d: %.20q", what, len(texts), want, texts[:min(len(texts), 5)])
 	}
 }
 
