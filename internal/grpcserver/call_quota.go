@@ -33,8 +33,8 @@ func (c *deciding) limits(ctx context.Context) ([]quota.Limited, error) {
 	return limits, nil
 }
 
-// record is what is remembered of the call.
-func (c *deciding) record() call.Record {
+// recorded is what is remembered of the call, if it is allowed.
+func (c *deciding) recorded() call.Record {
 	r := call.Record{Call: c.question.Call, Content: c.question.content, User: c.rests.User, Chat: c.question.Chat, Tool: c.answer.Tool,
 		Function: c.answer.Function, Tokens: c.request.GetEstimatedTokens(), Lease: c.question.lease,
 		Turn: c.turn, Mode: c.mode}
@@ -54,7 +54,7 @@ func (c *deciding) reserve(ctx context.Context) (again bool, err error) {
 	if len(limits) == 0 || err != nil {
 		return false, err
 	}
-	r := c.record()
+	r := &c.record
 	o := quota.Operation{ID: operationOf(r.Call), User: r.User, Tool: r.Tool, Rules: limits, Cost: quota.Cost{Calls: 1, Tokens: r.Tokens},
 		Lease: r.Lease, Note: r.Encode()}
 	c.taken, err = c.gate.Take(ctx, o)

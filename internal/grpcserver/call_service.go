@@ -125,6 +125,7 @@ type deciding struct {
 	others  map[health.Subject]health.Condition // of which another call is the probe
 	claimed []health.Subject
 	used    bool // the approval was used up before, by this call
+	record  call.Record
 	taken   quota.Decision
 	rules   []*toolgrantv1.QuotaState
 }
@@ -201,13 +202,14 @@ func (c *deciding) act(ctx context.Context) (again bool, err error) {
 	case a.Decision != call.Allow:
 		return false, nil
 	}
+	c.record = c.recorded()
 	for _, step := range [...]func(context.Context) (bool, error){c.useApproval, c.claim, c.reserve} {
 		if again, err = step(ctx); again || err != nil {
 			return again, err
 		}
 	}
 	if a.Decision == call.Allow {
-		err = c.Memory.Remember(c.record())
+		err = c.Memory.Remember(c.record)
 	}
 	return false, err
 }
