@@ -36,7 +36,7 @@ const (
 	batch        = 64     // texts in a question
 	batchTimeout = 30 * time.Second
 	readBatch    = 256 // vectors that are read at a time
-	publishEvery = 512 // new vectors: a catalogue that takes minutes is better with every part
+	publishEvery = 512 // texts: a catalogue that takes minutes is better with every part, and may change meanwhile
 	remembered   = 4096
 	// storeTimeout bounds each question to the store.
 	storeTimeout = 10 * time.Second
@@ -221,8 +221,9 @@ func (k *Keeper) Run(ctx context.Context) {
 	}
 	defer running.Wait()
 	var p pauses
-	for p.wait(ctx, interval) {
-		k.report(&p, "vectors of shared tools", k.Sync(ctx), ctx.Err() != nil)
+	for going := ctx.Err() == nil; going; going = p.wait(ctx, interval) {
+		err := k.Sync(ctx)
+		k.report(&p, "vectors of shared tools", err, ctx.Err() != nil)
 	}
 }
 

@@ -252,7 +252,8 @@ func (k *Keeper) runOwners(ctx context.Context) {
 			k.owners.mu.Lock()
 			delete(k.owners.queued, user)
 			k.owners.mu.Unlock()
-			k.report(&p, "vectors of private tools", k.SyncOwn(ctx, user), ctx.Err() != nil)
+			err := k.SyncOwn(ctx, user)
+			k.report(&p, "vectors of private tools", err, ctx.Err() != nil)
 		}
 	}
 }

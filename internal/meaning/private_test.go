@@ -101,6 +101,24 @@ func (w *town) prints(table string) (prints []meaning.Fingerprint) {
 	return prints
 }
 
+// Servers that a user's searches reach at once ask for his tools once.
+func TestServersShareTheWorkForAUser(t *testing.T) {
+	w := build(t)
+	w.own("ann", many(100)...)
+	var working sync.WaitGroup
+	for range 3 {
+		s := w.serve(w.private)
+		working.Go(func() {
+			eventually(t, "all vectors", func() bool { return s.SyncOwn(t.Context(), "ann") == nil && len(s.owns("ann")) == 100 })
+		})
+	}
+	working.Wait()
+	w.wantAsked("three servers", 100)
+	if n := w.count("private_vectors"); n != 100 || w.count("vector_claims") != 0 {
+		t.Errorf("%d stored, %d claims", n, w.count("vector_claims"))
+	}
+}
+
 // Unless the operator wants it, nothing of private tools is sent, stored or held.
 func TestPrivateToolsAreNotSentUnlessTheyMayBe(t *testing.T) {
 	w := build(t, many(10)...)

@@ -36,32 +36,37 @@ func (k *Keeper) Sync(ctx context.Context) error {
 	}
 	loaded, made := k.loaded.Load(), k.made.Load()
 	if len(p.missing) > 0 {
-		defer k.publish()
 		found, err := k.read(ctx, k.vault, printsOf(p.missing))
 		k.take(found)
+		k.publish()
 		if err != nil {
 			return err
 		}
-		k.publish()
 	}
 	if err := k.note(ctx); err != nil {
 		return err
 	}
-	fresh := 0
-	busy, err := k.fetch(ctx, k.vault, slices.Clone(p.missing), func(vectors []Stored, stored bool) {
-		k.take(vectors)
-		if !stored {
-			k.unsaved = append(k.unsaved, vectors...)
+	busy := 0
+	for group := range slices.Chunk(slices.Clone(p.missing), publishEvery) {
+		if version, _ := k.o.Catalogue(); version != p.version {
+			return nil // what is missing now is for the next call
 		}
-		if fresh += len(vectors); fresh >= publishEvery {
-			k.publish()
-			fresh = 0
+		others, err := k.fetch(ctx, k.vault, group, func(vectors []Stored, stored bool) {
+			k.take(vectors)
+			if !stored {
+				k.unsaved = append(k.unsaved, vectors...)
+			}
+		})
+		k.publish()
+		if err != nil {
+			return err
 		}
-	})
-	if loaded, made = k.loaded.Load()-loaded, k.made.Load()-made; err == nil && busy == 0 && loaded+made > 0 {
+		busy += others
+	}
+	if loaded, made = k.loaded.Load()-loaded, k.made.Load()-made; busy == 0 && loaded+made > 0 {
 		k.o.Logger.Info("all shared tools have vectors", "tools", len(p.tools), "loaded", loaded, "made", made)
 	}
-	return err
+	return nil
 }
 
 // replan looks at the catalogue, if it is another one, or if the model is.

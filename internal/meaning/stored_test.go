@@ -59,6 +59,24 @@ func TestServersShareTheWork(t *testing.T) {
 	}
 }
 
+// A catalogue that changes while it is worked on is not worked off: what it lacks now comes first.
+func TestAChangeInterruptsTheWork(t *testing.T) {
+	w := build(t, many(1100)...)
+	s := w.serve()
+	change := func() { w.change(tool("new", "b")) }
+	w.model.before.Store(&change)
+	s.sync()
+	w.model.before.Store(nil)
+	if n := len(w.model.asked()); n >= 1100 {
+		t.Errorf("the model was asked about all %d", n)
+	}
+	s.sync()
+	w.wantAsked("what is there now", 1)
+	if s.holds() != 1 {
+		t.Errorf("%d vectors", s.holds())
+	}
+}
+
 // What another server is asking for is neither asked for nor waited for.
 func TestWhatAnotherServerAsksForIsLeftToIt(t *testing.T) {
 	w := build(t, many(10)...)
