@@ -71,7 +71,7 @@ func (d *discoverer) found(ctx context.Context, c *conversed, query string, r fi
 func (d *discoverer) find(ctx context.Context, c *conversed, query string, r finder.Request) (finder.Result, error) {
 	r.Read = discovery.Read(query)
 	if d.Meaning != nil {
-		r.Read = d.Meaning.Understand(ctx, r.Read, query)
+		r.Read = d.Meaning.Understand(ctx, c.question.User.ID, r.Read, query)
 	}
 	reranking, cancel := d.Reranker.reranking(ctx, query)
 	defer cancel()

@@ -26,6 +26,7 @@ const (
 	turnChanges
 	turnSearches
 	turnOutcomes
+	turnVectors
 )
 
 // inTurns prunes a batch after the other until there is nothing left, each in a transaction of its own, as long as no
