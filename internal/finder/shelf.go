@@ -145,6 +145,9 @@ func (s *Shelf) make(world *effective.World, learned Learned, vectors *discovery
 	}
 	c.number(index)
 	s.common.Store(c)
+	if before != nil && before.world != world {
+		s.owners.Purge() // they keep the catalogue that was, and what erased users had
+	}
 	return c
 }
 

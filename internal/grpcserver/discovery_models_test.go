@@ -118,11 +118,13 @@ func TestSearchWithModels(t *testing.T) {
 	f := &finding{t, clientOf(n.Conn, url), v1.NewDiscoveryServiceClient(n.Conn), n}
 	f.apply(testkit.Context(t), t, libraryOf(20))
 	const wordless, words = "what comes out of those clouds", "keeps a collection of comets"
+	var missed []v1.SearchModel
 	find := func(query string) string {
 		t.Helper()
 		r := searchBy("ann", query)
 		r.Explain = true
 		p := f.search(r)
+		missed = p.GetMissedModels()
 		if len(p.GetMatches()) == 0 {
 			return ""
 		}
@@ -137,8 +139,8 @@ func TestSearchWithModels(t *testing.T) {
 	if got := find(wordless); got != "weather" {
 		t.Errorf("by its meaning, found %q", got)
 	}
-	if got := find(words); got != "f07" {
-		t.Errorf("the re-ranker's best is f07, found %q", got)
+	if got := find(words); got != "f07" || len(missed) > 0 {
+		t.Errorf("the re-ranker's best is f07, found %q; missed %v", got, missed)
 	}
 	if sent := *e.texts.Load(); strings.Contains(sent, "zanzibar") || !strings.Contains(sent, "sheep") {
 		t.Errorf("sent: %s", sent)
@@ -158,6 +160,9 @@ func TestSearchWithModels(t *testing.T) {
 		for i := range 8 { // until it is left alone, and beyond
 			if got := find(fmt.Sprintf("%s %s %d", words, name, i)); got != "f05" {
 				t.Errorf("%s: found %q", name, got)
+			}
+			if len(missed) != 2 || missed[0] != v1.SearchModel_SEARCH_MODEL_EMBEDDING || missed[1] != v1.SearchModel_SEARCH_MODEL_RERANKER {
+				t.Errorf("%s: missed %v", name, missed)
 			}
 		}
 		if got := find(wordless + " " + name); got != "" {
