@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	"google.golang.org/grpc"
@@ -21,7 +20,8 @@ func callsCommand() *cobra.Command {
 		Short: "Measure AuthorizeCall without quotas and with one, beside bare gRPC servers",
 		Long: "Measure AuthorizeCall of a tool without quotas, and of one with a USER quota, beside a bare gRPC server that answers at once, " +
 			"and one that runs one script in Redis for each answer (count a key up, and let it expire); and AuthorizeCall followed by " +
-			"ReportCall, both of which count as one request. Rounds of all alternate; of each figure the median of the rounds is told. " +
+			"ReportCall, both of which count as one request. Rounds of all alternate; of each figure the median of the rounds is told, " +
+			"and of each ratio that of the ratios within a round, with its quartiles. " +
 			"Tools, users and an Avatar for it are written to the server first; their ids begin with bench-calls.\n\n" +
 			"The server should use the same Redis.",
 		Args: cobra.NoArgs,
@@ -43,8 +43,21 @@ func callsCommand() *cobra.Command {
 // authorization is the settings of calls: those of quota.
 type authorization struct{ *consumption }
 
+// What is measured of calls.
+const (
+	callsFree     = "no quota"
+	callsCounted  = "a USER quota"
+	callsReported = "no quota, reported"
+	callsSettled  = "a USER quota, reported"
+)
+
+var callsPairs = []pair{
+	{"no quota / bare gRPC, throughput", callsFree, bareEmpty, perSecond, ratio},
+	{"a USER quota / one script, time", callsCounted, bareScript, p50, ratio},
+}
+
 // run measures. Where requests failed it returns both an error and the report up to there.
-func (c *authorization) run(ctx context.Context, log io.Writer) (r *callsReport, err error) {
+func (c *authorization) run(ctx context.Context, log io.Writer) (r *consumptionReport, err error) {
 	conns, closeAll, err := connect(c.addresses, c.connections)
 	if err != nil {
 		return nil, err
@@ -58,46 +71,15 @@ func (c *authorization) run(ctx context.Context, log io.Writer) (r *callsReport,
 	if err != nil {
 		return nil, err
 	}
-	var contenders []contender
-	for _, bare := range []struct {
-		name     string
-		settings bareSettings
-	}{{bareEmpty, bareSettings{AnyQuestion: true}}, {bareScript, bareSettings{RedisURL: c.redisURL, Keys: c.users, AnyQuestion: true}}} {
-		address, stop, err := startBare(ctx, bare.settings, []exchange{answer}, log)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { err = errors.Join(err, stop()) }()
-		bareConns, closeBare, err := connect([]string{address}, c.connections)
-		if err != nil {
-			return nil, err
-		}
-		defer closeBare()
-		contenders = append(contenders, contender{bare.name, draw.asker(bareConns, callFree, false)})
+	contenders, stop, err := c.besides(ctx, answer, func(conns []*grpc.ClientConn) asker { return draw.asker(conns, callFree, false) }, log)
+	if err != nil {
+		return nil, err
 	}
+	defer func() { err = errors.Join(err, stop()) }()
 	contenders = append(contenders, contender{callsFree, draw.asker(conns, callFree, false)}, contender{callsCounted, draw.asker(conns, callCounted, false)},
 		contender{callsReported, draw.asker(conns, callFree, true)}, contender{callsSettled, draw.asker(conns, callCounted, true)})
-
-	r = &callsReport{machine: thisMachine(), Users: c.users, Connections: c.connections, RoundSeconds: c.duration.Seconds()}
-	for k, n := range c.concurrency {
-		result := newCallsResult(n, contenders)
-		r.Results = append(r.Results, result)
-		for number := range c.rounds {
-			for i, one := range contenders {
-				// Of each round the calls are its own: what was reported is not allowed again.
-				m, first := pace{c.warmup, c.duration}.round(ctx, one.ask, n, (k*c.rounds+number)*len(contenders)+i)
-				result.Contenders[i].Rounds = append(result.Contenders[i].Rounds, m)
-				fmt.Fprintf(log, "%d concurrent, round %d of %d, %s: %.0f requests/s\n", n, number+1, c.rounds, one.name, m.PerSecond)
-				if err := ctx.Err(); err != nil {
-					return nil, err
-				}
-				if first != nil {
-					return r, fmt.Errorf("%s: %d requests failed, the first with: %w", one.name, m.Errors, first)
-				}
-			}
-		}
-	}
-	return r, nil
+	r = &consumptionReport{contenders: "calls", pairs: callsPairs}
+	return r, r.measure(ctx, c.consumption, contenders, log)
 }
 
 // asker authorizes calls of a function on connections, and reports them if so wanted.

@@ -46,9 +46,9 @@ func mcpCommand() *cobra.Command {
 	f.StringVar(&p.url, "url", "http://127.0.0.1:7701/mcp", "where Toolgrant serves MCP")
 	f.StringVar(&p.protocol, "protocol", "2025-11-25", "the revision of the protocol that the client speaks")
 	f.IntSliceVar(&p.concurrency, "concurrency", []int{1, 16}, "how many ask at a time; each number is measured")
-	f.DurationVar(&p.duration, "duration", 2*time.Second, "how long a round is")
-	f.DurationVar(&p.warmup, "warmup", 500*time.Millisecond, "how long each round asks before it measures")
-	f.IntVar(&p.rounds, "rounds", 3, "rounds of each")
+	f.DurationVar(&p.duration, "duration", time.Second, "how long a round is")
+	f.DurationVar(&p.warmup, "warmup", 200*time.Millisecond, "how long each round asks before it measures")
+	f.IntVar(&p.rounds, "rounds", 9, "rounds of each")
 	f.IntVar(&p.functions, "functions", 5_000, "functions in the catalogue, of which the user is given 40")
 	f.StringVarP(&p.output, "output", "o", outputTable, outputUsage)
 	return command
@@ -89,8 +89,8 @@ func (p *proxying) run(ctx context.Context, log io.Writer) (r *mcpReport, err er
 	}
 	r = &mcpReport{machine: thisMachine(), Protocol: p.protocol, Functions: p.functions, RoundSeconds: p.duration.Seconds()}
 	for _, n := range p.concurrency {
-		if err := p.measure(ctx, r, n, direct, log); err != nil || ctx.Err() != nil {
-			return r, errors.Join(err, ctx.Err())
+		if err := p.measure(ctx, r, n, direct, log); err != nil {
+			return r, err
 		}
 	}
 	return r, nil
@@ -108,22 +108,9 @@ func (p *proxying) measure(ctx context.Context, r *mcpReport, concurrency int, d
 		defer closeSessions()
 		contenders = append(contenders, contender{to.call, callsOf(sessions, to.function)}, contender{to.list, listsOf(sessions)})
 	}
-	result := newMCPResult(concurrency, contenders)
+	result := &contest{Concurrency: concurrency}
 	r.Results = append(r.Results, result)
-	for number := range p.rounds {
-		for i, one := range contenders {
-			m, first := pace{p.warmup, p.duration}.round(ctx, one.ask, concurrency, number)
-			result.Contenders[i].Rounds = append(result.Contenders[i].Rounds, m)
-			fmt.Fprintf(log, "%d concurrent, round %d of %d, %s: %.0f requests/s\n", concurrency, number+1, p.rounds, one.name, m.PerSecond)
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if first != nil {
-				return fmt.Errorf("%s: %d requests failed, the first with: %w", one.name, m.Errors, first)
-			}
-		}
-	}
-	return nil
+	return result.run(ctx, pace{p.warmup, p.duration}, contenders, p.rounds, 0, log)
 }
 
 // sessions opens sessions of the user, each in a chat of its own, and returns what closes them.

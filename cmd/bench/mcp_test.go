@@ -50,7 +50,7 @@ func TestCallsThroughToolgrantAreMeasured(t *testing.T) {
 			t.Fatalf("the report is %s", out)
 		}
 		for _, r := range got.Results {
-			if len(r.Contenders) != 4 || r.CallRatio <= 0 || r.ListRatio <= 0 {
+			if len(r.Contenders) != 4 || len(r.Comparisons) != 4 || r.Comparisons[0].Median <= 0 {
 				t.Errorf("at %d: %+v", r.Concurrency, r)
 			}
 			for _, c := range r.Contenders {

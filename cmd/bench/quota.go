@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"google.golang.org/grpc"
 
 	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
 )
@@ -31,7 +31,7 @@ func quotaCommand() *cobra.Command {
 		Long: "Measure ConsumeQuota of tools that have one USER rule, a USER, a NODE and a SYSTEM rule, and a SYSTEM rule alone, " +
 			"beside a bare gRPC server that runs one script in Redis for each answer (count a key up, and let it expire), and one that " +
 			"answers at once. Rounds of all alternate, so that whatever else the machine does hits each; of each figure the median " +
-			"of the rounds is told. Tools and users for it are written to the server first; their ids begin with bench-quota.\n\n" +
+			"of the rounds is told, and of each ratio that of the ratios within a round, with its quartiles. Tools and users for it are written to the server first; their ids begin with bench-quota.\n\n" +
 			"The server should use the same Redis.",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -53,9 +53,9 @@ func (c *consumption) flags(f *pflag.FlagSet) {
 	f.StringSliceVar(&c.addresses, "addr", []string{defaultAddress}, "the server's gRPC address; of several, connections are spread over them")
 	f.StringVar(&c.redisURL, "redis-url", "", "the Redis in which the bare server runs a script (required)")
 	f.IntSliceVar(&c.concurrency, "concurrency", []int{64}, "how many ask at a time; each number is measured")
-	f.DurationVar(&c.duration, "duration", 5*time.Second, "how long a round is")
-	f.DurationVar(&c.warmup, "warmup", time.Second, "how long each round asks before it measures")
-	f.IntVar(&c.rounds, "rounds", 3, "rounds of each")
+	f.DurationVar(&c.duration, "duration", time.Second, "how long a round is")
+	f.DurationVar(&c.warmup, "warmup", 200*time.Millisecond, "how long each round asks before it measures")
+	f.IntVar(&c.rounds, "rounds", 15, "rounds of each")
 	f.IntVar(&c.connections, "connections", 4, "connections to each server")
 	f.IntVar(&c.users, "users", 1_000, "users, who are asked for in turn")
 	f.StringVarP(&c.output, "output", "o", outputTable, outputUsage)
@@ -80,14 +80,15 @@ func (c *consumption) validate() error {
 	return errors.Join(faults...)
 }
 
-// contender is one of those that are measured in turn.
-type contender struct {
-	name string
-	ask  asker
+// quotaPairs are what is asked of the rules: how much of the throughput they leave.
+var quotaPairs = []pair{
+	{"user / one script", "user", bareScript, perSecond, ratio},
+	{"three / user", "user, node, system", "user", perSecond, ratio},
+	{"system / bare gRPC", "system", bareEmpty, perSecond, ratio},
 }
 
 // run measures. Where requests failed it returns both an error and the report up to there.
-func (c *consumption) run(ctx context.Context, log io.Writer) (r *quotaReport, err error) {
+func (c *consumption) run(ctx context.Context, log io.Writer) (r *consumptionReport, err error) {
 	conns, closeAll, err := connect(c.addresses, c.connections)
 	if err != nil {
 		return nil, err
@@ -101,44 +102,14 @@ func (c *consumption) run(ctx context.Context, log io.Writer) (r *quotaReport, e
 	if err != nil {
 		return nil, err
 	}
-	var contenders []contender
-	for _, bare := range []struct {
-		name     string
-		settings bareSettings
-	}{{bareScript, bareSettings{RedisURL: c.redisURL, Keys: c.users, AnyQuestion: true}}, {bareEmpty, bareSettings{AnyQuestion: true}}} {
-		address, stop, err := startBare(ctx, bare.settings, []exchange{answer}, log)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { err = errors.Join(err, stop()) }()
-		bareConns, closeBare, err := connect([]string{address}, c.connections)
-		if err != nil {
-			return nil, err
-		}
-		defer closeBare()
-		contenders = append(contenders, contender{bare.name, draw.asker(bareConns, ruleUser)})
+	contenders, stop, err := c.besides(ctx, answer, func(conns []*grpc.ClientConn) asker { return draw.asker(conns, ruleUser) }, log)
+	if err != nil {
+		return nil, err
 	}
+	defer func() { err = errors.Join(err, stop()) }()
 	for _, tool := range quotaTools {
 		contenders = append(contenders, contender{tool.name, draw.asker(conns, tool.id)})
 	}
-
-	r = &quotaReport{machine: thisMachine(), Users: c.users, Connections: c.connections, RoundSeconds: c.duration.Seconds()}
-	for _, n := range c.concurrency {
-		result := newQuotaResult(n, contenders)
-		r.Results = append(r.Results, result)
-		for number := range c.rounds {
-			for i, one := range contenders {
-				m, first := pace{c.warmup, c.duration}.round(ctx, one.ask, n, number)
-				result.Contenders[i].Rounds = append(result.Contenders[i].Rounds, m)
-				fmt.Fprintf(log, "%d concurrent, round %d of %d, %s: %.0f requests/s\n", n, number+1, c.rounds, one.name, m.PerSecond)
-				if err := ctx.Err(); err != nil {
-					return nil, err
-				}
-				if first != nil {
-					return r, fmt.Errorf("%s: %d requests failed, the first with: %w", one.name, m.Errors, first)
-				}
-			}
-		}
-	}
-	return r, nil
+	r = &consumptionReport{contenders: "rules", pairs: quotaPairs}
+	return r, r.measure(ctx, c, contenders, log)
 }

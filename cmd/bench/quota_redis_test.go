@@ -47,3 +47,31 @@ func TestAnOutageIsMeasured(t *testing.T) {
 		}
 	}
 }
+
+// Each concurrency and each round asks for operations of its own: a repetition would be answered without being counted.
+func TestConsumptionIsMeasured(t *testing.T) {
+	redis := testkit.Redis(t)
+	address := node.Start(t, testkit.Database(t), node.Options{Redis: redis}).Address
+	for _, command := range []string{"quota", "calls"} {
+		got := &consumptionReport{}
+		measureAnything(t, got, command, "--addr", address, "--redis-url", redis, "--users=20", "--concurrency=2,5", "--duration=20ms", "--warmup=5ms", "--rounds=2")
+		if len(got.Results) != 2 {
+			t.Fatalf("%s: got %+v", command, got)
+		}
+		for _, one := range got.Results {
+			if len(one.Contenders) != 6 || len(one.Comparisons) < 2 {
+				t.Errorf("%s: got %+v", command, one)
+			}
+			for _, c := range one.Contenders {
+				if len(c.Rounds) != 2 || c.Median.Requests == 0 || c.Median.Errors > 0 {
+					t.Errorf("%s, %s: %+v", command, c.Name, c.Median)
+				}
+			}
+			for _, c := range one.Comparisons {
+				if c.Median <= 0 || c.LowerQuartile > c.Median || c.Median > c.UpperQuartile {
+					t.Errorf("%s: %+v", command, c)
+				}
+			}
+		}
+	}
+}

@@ -1,75 +1,70 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
+
+	"google.golang.org/grpc"
 )
 
-// Names of the bare servers.
-const (
-	bareScript = "bare gRPC, one script"
-	bareEmpty  = "bare gRPC"
-)
-
-// quotaReport is what quota prints.
-type quotaReport struct {
+// consumptionReport is what quota and calls print.
+type consumptionReport struct {
 	machine
-	Users        int            `json:"users"`
-	Connections  int            `json:"connections"`
-	RoundSeconds float64        `json:"round_seconds"`
-	Results      []*quotaResult `json:"results"`
+	Users        int        `json:"users"`
+	Connections  int        `json:"connections"`
+	RoundSeconds float64    `json:"round_seconds"`
+	Results      []*contest `json:"results"`
+	contenders   string     // what they are called
+	pairs        []pair
 }
 
-// quotaResult is what was measured at one concurrency.
-type quotaResult struct {
-	Concurrency int            `json:"concurrency"`
-	Contenders  []*namedSeries `json:"contenders"`
-	// Throughputs divided: a USER rule by the script, three rules by the USER rule, a SYSTEM rule by nothing at all.
-	UserRatio   float64 `json:"user_to_script"`
-	ThreeRatio  float64 `json:"three_to_user"`
-	SystemRatio float64 `json:"system_to_empty"`
-}
-
-type namedSeries struct {
-	Name string `json:"name"`
-	series
-}
-
-func newQuotaResult(concurrency int, contenders []contender) *quotaResult {
-	r := &quotaResult{Concurrency: concurrency}
-	for _, one := range contenders {
-		r.Contenders = append(r.Contenders, &namedSeries{Name: one.name})
-	}
-	return r
-}
-
-// settle takes the medians and what follows from them.
-func (r *quotaResult) settle() {
-	perSecond := map[string]float64{}
-	for _, one := range r.Contenders {
-		one.Median = medianOf(one.Rounds)
-		perSecond[one.Name] = one.Median.PerSecond
-	}
-	r.UserRatio = ratio(perSecond["user"], perSecond[bareScript])
-	r.ThreeRatio = ratio(perSecond["user, node, system"], perSecond["user"])
-	r.SystemRatio = ratio(perSecond["system"], perSecond[bareEmpty])
-}
-
-func (r *quotaReport) print(w io.Writer, output string) error {
-	f := &findings{head: []any{"concurrent", "rules", "requests/s", "p50 ms", "p95 ms", "p99 ms", "requests", "errors"},
-		remarks: []string{fmt.Sprintf("%d users, %d connections, rounds of %gs; %s.", r.Users, r.Connections, r.RoundSeconds, r.machine)}}
-	for _, one := range r.Results {
-		one.settle()
-		for _, c := range one.Contenders {
-			m := c.Median
-			f.rows = append(f.rows, []any{one.Concurrency, c.Name, fmt.Sprintf("%.0f", m.PerSecond), decimal(m.P50), decimal(m.P95), decimal(m.P99), m.Requests, m.Errors})
+// besides starts two bare servers, one that answers at once and one that runs a script, and returns who asks them and
+// what stops them.
+func (c *consumption) besides(ctx context.Context, answer exchange, ask func([]*grpc.ClientConn) asker, log io.Writer) (contenders []contender, stop func() error, err error) {
+	var stops []func() error
+	stop = func() error {
+		var errs []error
+		for _, one := range stops {
+			errs = append(errs, one())
 		}
-		for _, share := range []struct {
-			what  string
-			ratio float64
-		}{{"user / one script", one.UserRatio}, {"three / user", one.ThreeRatio}, {"system / bare gRPC", one.SystemRatio}} {
-			f.rows = append(f.rows, []any{one.Concurrency, share.what, fmt.Sprintf("%.2f", share.ratio), "", "", "", "", ""})
+		return errors.Join(errs...)
+	}
+	for _, bare := range []struct {
+		name     string
+		settings bareSettings
+	}{{bareEmpty, bareSettings{AnyQuestion: true}}, {bareScript, bareSettings{RedisURL: c.redisURL, Keys: c.users, AnyQuestion: true}}} {
+		address, end, err := startBare(ctx, bare.settings, []exchange{answer}, log)
+		if err != nil {
+			return nil, nil, errors.Join(err, stop())
+		}
+		stops = append(stops, end)
+		conns, closeAll, err := connect([]string{address}, c.connections)
+		if err != nil {
+			return nil, nil, errors.Join(err, stop())
+		}
+		stops = append(stops, func() error { closeAll(); return nil })
+		contenders = append(contenders, contender{bare.name, ask(conns)})
+	}
+	return contenders, stop, nil
+}
+
+// measure fills the report. Where requests failed it has what was measured up to there.
+func (r *consumptionReport) measure(ctx context.Context, c *consumption, contenders []contender, log io.Writer) error {
+	r.machine, r.Users, r.Connections, r.RoundSeconds = thisMachine(), c.users, c.connections, c.duration.Seconds()
+	for k, n := range c.concurrency {
+		result := &contest{Concurrency: n}
+		r.Results = append(r.Results, result)
+		if err := result.run(ctx, pace{c.warmup, c.duration}, contenders, c.rounds, k*c.rounds*len(contenders), log); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+func (r *consumptionReport) print(w io.Writer, output string) error {
+	f := tableOf(r.Results, r.contenders, r.pairs)
+	f.remarks = []string{fmt.Sprintf("%d users, %d connections, rounds of %gs; %s; %s.", r.Users, r.Connections, r.RoundSeconds, medians, r.machine)}
 	return f.print(w, output, r)
 }

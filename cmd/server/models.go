@@ -9,8 +9,10 @@ import (
 	"github.com/toolgrant/toolgrant/internal/discovery"
 	"github.com/toolgrant/toolgrant/internal/finder"
 	"github.com/toolgrant/toolgrant/internal/grpcserver"
+	"github.com/toolgrant/toolgrant/internal/id"
 	"github.com/toolgrant/toolgrant/internal/inference"
 	"github.com/toolgrant/toolgrant/internal/meaning"
+	"github.com/toolgrant/toolgrant/internal/postgres"
 	"github.com/toolgrant/toolgrant/internal/replica"
 	"github.com/toolgrant/toolgrant/internal/telemetry"
 )
@@ -23,7 +25,7 @@ type models struct {
 }
 
 // newModels makes a shelf use the models that are configured. None is asked yet, so none can keep a server from starting.
-func newModels(c *config.Config, memory *replica.Replica, shelf *finder.Shelf, metrics *telemetry.Metrics, log *slog.Logger) (*models, error) {
+func newModels(c *config.Config, memory *replica.Replica, store *postgres.Store, shelf *finder.Shelf, metrics *telemetry.Metrics, log *slog.Logger) (*models, error) {
 	m := &models{}
 	if c.EmbeddingURL != "" {
 		key, err := config.Resolve(c.EmbeddingKey)
@@ -31,12 +33,24 @@ func newModels(c *config.Config, memory *replica.Replica, shelf *finder.Shelf, m
 			return nil, fmt.Errorf("embedding_key: %w", err)
 		}
 		embedder := inference.NewEmbedder(inference.Options{URL: c.EmbeddingURL, Model: c.EmbeddingModel, Key: string(key)}, c.EmbeddingDimensions)
-		m.keeper = meaning.NewKeeper(meaning.Options{Embedder: embedder, Model: c.EmbeddingModel, Timeout: c.EmbeddingTimeout, Logger: log,
+		options := meaning.Options{Embedder: embedder, Store: store, Model: c.EmbeddingModel, Address: c.EmbeddingURL, Dimensions: c.EmbeddingDimensions,
+			Timeout: c.EmbeddingTimeout, Logger: log,
 			Catalogue: func() (any, func() []discovery.Tool) {
 				world := memory.World()
 				return world, func() []discovery.Tool { return finder.Shared(world) }
-			}})
+			}}
+		if c.EmbeddingPrivateTools {
+			options.Private = func(owner id.User) (any, func() []discovery.Tool) {
+				world := memory.World()
+				if world.Catalog.OwnedBy(owner).None() {
+					return world, nil
+				}
+				return world, func() []discovery.Tool { return finder.Private(world, owner) }
+			}
+		}
+		m.keeper = meaning.NewKeeper(options)
 		shelf.Compare(m.keeper.Vectors)
+		shelf.ComparePrivate(m.keeper.Own)
 		metrics.WatchEndpoint("embedding", embedder.Stats)
 		metrics.WatchMeaning(m.keeper.Stats)
 		m.close = append(m.close, embedder.Close)

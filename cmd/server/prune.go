@@ -32,6 +32,7 @@ func prunings(c *config.Config, store *postgres.Store) []pruning {
 		{what: "outcomes of calls", forget: store.PruneOutcomes, retention: c.CallOutcomesRetention},
 		{what: "chats", forget: store.PruneChats, retention: c.ChatRetention},
 		{what: "history of quotas", forget: store.PruneHistory, retention: c.QuotaHistoryRetention},
+		{what: "vectors", forget: store.PruneVectors, retention: c.EmbeddingRetention},
 		{what: "traces of users who were erased", forget: store.SweepErasures, retention: postgres.Straggling, interval: sweepInterval},
 	}
 }

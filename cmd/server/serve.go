@@ -115,7 +115,7 @@ func serve(ctx context.Context, c *config.Config, log *slog.Logger) (err error) 
 	}()
 	finding := grpcserver.DiscoveryOptions{Log: searches, Shadow: routing.NewShadow(log), Shelf: finder.NewShelf(weights, func() finder.Learned { return follower.Learned() }),
 		Settings: finder.Settings{JITThreshold: c.JITThreshold, TopKSystem: c.TopKSystem, TopKUser: c.TopKUser, FastPathThreshold: c.FastPathThreshold}}
-	models, err := newModels(c, memory, finding.Shelf, metrics, log)
+	models, err := newModels(c, memory, store, finding.Shelf, metrics, log)
 	if err != nil {
 		return err
 	}

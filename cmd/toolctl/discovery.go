@@ -48,6 +48,9 @@ func (c *cli) searchCommand() *cobra.Command {
 	return command
 }
 
+var modelNames = map[toolgrantv1.SearchModel]string{
+	toolgrantv1.SearchModel_SEARCH_MODEL_EMBEDDING: "embedding model", toolgrantv1.SearchModel_SEARCH_MODEL_RERANKER: "re-ranker"}
+
 func printFound(w io.Writer, r *toolgrantv1.SearchToolsResponse) {
 	if r.GetFallback() != nil {
 		_, _ = fmt.Fprintln(w, oneLine(r.GetFallback().GetSuggestion()))
@@ -71,6 +74,9 @@ func printFound(w io.Writer, r *toolgrantv1.SearchToolsResponse) {
 	}
 	for _, one := range r.GetRelated() {
 		_, _ = fmt.Fprintf(w, "%s is often needed with %s.\n", one.GetToolId(), one.GetRelatedToToolId())
+	}
+	for _, model := range r.GetMissedModels() {
+		_, _ = fmt.Fprintf(w, "The %s did not answer in time, or not well: words and past requests tell the matches.\n", modelNames[model])
 	}
 	_, _ = fmt.Fprintf(w, "%d tools could have been found.\n", r.GetCandidateCount())
 }

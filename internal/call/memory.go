@@ -3,8 +3,6 @@ package call
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -12,7 +10,6 @@ import (
 
 	"github.com/toolgrant/toolgrant/internal/fault"
 	"github.com/toolgrant/toolgrant/internal/id"
-	"github.com/toolgrant/toolgrant/internal/routing"
 )
 
 const (
@@ -24,74 +21,10 @@ const (
 	maxRemembered = 1 << 16
 )
 
-// Held is where the quotas of a call are held.
-type Held string
-
-// The places.
-const (
-	HeldNowhere Held = ""  // it has none
-	HeldByNode  Held = "N" // the node that allowed the call: all its rules are of scope NODE
-	HeldByAll   Held = "A" // where all nodes find them
-)
-
-// Record is what is remembered of a call that was allowed, until it is reported.
-type Record struct {
-	Call     id.Call
-	Content  string // a fingerprint of what was asked
-	User     id.User
-	Chat     id.Chat
-	Tool     id.Tool
-	Function string
-	Tokens   int64 // estimated
-	Held     Held
-	Lease    time.Duration
-	// Turn is the chat's, and Mode the user's, when the call was allowed.
-	Turn int32
-	Mode routing.Mode
-}
-
-// Keep is how long it is remembered that the call was allowed.
-func (r *Record) Keep() time.Duration { return r.Lease + Late }
-
-// recordWords is how many lines a record has, and fewRecordWords how many it had before it told turn and mode.
-const recordWords, fewRecordWords = 10, 8
-
-// Encode writes a record down but for its call. No part has a line break in it.
-func (r *Record) Encode() string {
-	return strings.Join([]string{r.Content, string(r.User), string(r.Chat), string(r.Tool), r.Function,
-		strconv.FormatInt(r.Tokens, 10), string(r.Held), r.Lease.String(),
-		strconv.FormatInt(int64(r.Turn), 10), string(r.Mode)}, "\n")
-}
-
-// DecodeRecord reads what Encode wrote.
-func DecodeRecord(call id.Call, text string) (*Record, error) {
-	words := strings.Split(text, "\n")
-	if len(words) == fewRecordWords {
-		words = append(words, "0", "")
-	}
-	if len(words) != recordWords {
-		return nil, fmt.Errorf("call %s: its record has %d lines", call, len(words))
-	}
-	tokens, err := strconv.ParseInt(words[5], 10, 64)
-	if err != nil {
-		return nil, fmt.Errorf("call %s: its record: %w", call, err)
-	}
-	lease, err := time.ParseDuration(words[7])
-	if err != nil {
-		return nil, fmt.Errorf("call %s: its record: %w", call, err)
-	}
-	turn, err := strconv.ParseInt(words[8], 10, 32)
-	if err != nil {
-		return nil, fmt.Errorf("call %s: its record: %w", call, err)
-	}
-	return &Record{Call: call, Content: words[0], User: id.User(words[1]), Chat: id.Chat(words[2]), Tool: id.Tool(words[3]), Function: words[4],
-		Tokens: tokens, Held: Held(words[6]), Lease: lease, Turn: int32(turn), Mode: routing.Mode(words[9])}, nil
-}
-
 // Shared is where the nodes' memories have in common what other nodes may be asked for.
 type Shared interface {
-	// Put writes a record down soon. It does not wait.
-	Put(Record)
+	// Put keeps a record, soon. It does not wait.
+	Put(Written)
 	// Get finds a record; nil: there is none.
 	Get(context.Context, id.Call) (*Record, error)
 	// Report writes down how a call was reported, unless that was done before: then it returns what was written then.
@@ -108,10 +41,11 @@ type Memory struct {
 	calls *simplelru.LRU[id.Call, *remembered]
 }
 
+// remembered is a call as it is written down: there are many of them, and the garbage collector looks at each string.
 type remembered struct {
-	Record
+	text   string
 	report string // empty: not yet
-	until  time.Time
+	until  int64  // Unix milliseconds
 }
 
 // NewMemory returns an empty memory. Without a Shared the node is alone.
@@ -129,7 +63,7 @@ func (m *Memory) find(call id.Call) *remembered {
 	if !ok {
 		return nil
 	}
-	if time.Now().After(held.until) {
+	if time.Now().UnixMilli() > held.until {
 		m.calls.Remove(call)
 		return nil
 	}
@@ -147,7 +81,7 @@ func (h *remembered) check(call id.Call, content string) error {
 	switch {
 	case h == nil:
 		return nil
-	case h.Content != content:
+	case !writtenOf(h.text, content):
 		return Reused(call)
 	case h.report != "":
 		return Over(call)
@@ -155,18 +89,19 @@ func (h *remembered) check(call id.Call, content string) error {
 	return nil
 }
 
-// Remember remembers a call that was allowed. Of two calls of one id at a time one is refused, unless they are the same.
-func (m *Memory) Remember(r Record) error {
+// Remember remembers a call that was allowed, with this content. Of two calls of one id at a time one is refused, unless
+// they are the same. A call that its reservation remembers is not shared besides.
+func (m *Memory) Remember(w Written, content string, reserved bool) error {
 	m.mu.Lock()
-	held := m.find(r.Call)
-	if err := held.check(r.Call, r.Content); err != nil {
+	held := m.find(w.Call)
+	if err := held.check(w.Call, content); err != nil {
 		m.mu.Unlock()
 		return err
 	}
-	m.calls.Add(r.Call, &remembered{Record: r, until: time.Now().Add(r.Keep())})
+	m.calls.Add(w.Call, &remembered{text: w.Text, until: time.Now().Add(w.Keep).UnixMilli()})
 	m.mu.Unlock()
-	if m.shared != nil && r.Held != HeldByAll && held == nil {
-		m.shared.Put(r)
+	if m.shared != nil && !reserved && held == nil {
+		m.shared.Put(w)
 	}
 	return nil
 }
@@ -177,8 +112,7 @@ func (m *Memory) Find(ctx context.Context, call id.Call) (*Record, error) {
 	held := m.find(call)
 	m.mu.Unlock()
 	if held != nil {
-		r := held.Record
-		return &r, nil
+		return DecodeRecord(call, held.text)
 	}
 	if m.shared == nil {
 		return nil, nil
@@ -208,10 +142,10 @@ func (m *Memory) Report(ctx context.Context, r *Record, report string) (repeated
 		before = held.reported()
 	}
 	if held == nil {
-		held = &remembered{Record: *r}
+		held = &remembered{text: r.Encode()}
 	}
 	if before == "" || before == report {
-		held.report, held.until = report, time.Now().Add(RememberReported)
+		held.report, held.until = report, time.Now().Add(RememberReported).UnixMilli()
 		m.calls.Add(r.Call, held)
 		return before != "", nil
 	}

@@ -99,6 +99,9 @@ type Config struct {
 	RerankerThreshold   float64       `name:"reranker_threshold" default:"0.3" usage:"the relevance, from 0 to 1, below which its best match changes nothing"`
 	RerankerCandidates  int           `name:"reranker_candidates" default:"20" usage:"how many matches it is asked about"`
 
+	EmbeddingPrivateTools bool          `name:"embedding_private_tools" default:"false" usage:"send names and descriptions of users' private tools to embedding_url, too; else they are found by their words"`
+	EmbeddingRetention    time.Duration `name:"embedding_retention" default:"720h" usage:"how long vectors are kept that no tool needs any more"`
+
 	KeepQueries bool `name:"keep_queries" default:"false" usage:"keep the words of searches, besides hashes of them"`
 
 	sources map[string]string // by name: where the value comes from, unless it is the default
@@ -154,6 +157,9 @@ func (c *Config) Validate() error {
 		c.rule("embedding_dimensions", number(0, 8192, c.EmbeddingDimensions)),
 		c.rule("embedding_key", reference(c.EmbeddingKey)),
 		c.rule("embedding_timeout", between(time.Millisecond, 10*time.Second, c.EmbeddingTimeout)),
+		c.rule("embedding_model", atMost(256, c.EmbeddingModel)),
+		c.rule("embedding_private_tools", c.needs(c.EmbeddingPrivateTools, c.EmbeddingURL != "", "embedding_url")),
+		c.rule("embedding_retention", atLeast(48*time.Hour, c.EmbeddingRetention)),
 		c.rule("reranker_url", endpoint(c.RerankerURL)),
 		c.rule("reranker_key", reference(c.RerankerKey)),
 		c.rule("reranker_timeout", between(time.Millisecond, 10*time.Second, c.RerankerTimeout)),
@@ -178,6 +184,14 @@ func (c *Config) rule(name string, broken error) error {
 func oneOf(value string, values ...string) error {
 	if !slices.Contains(values, value) {
 		return fmt.Errorf("must be one of %s, not %q", strings.Join(values, ", "), value)
+	}
+	return nil
+}
+
+// atMost bounds a text, in bytes.
+func atMost(most int, text string) error {
+	if len(text) > most {
+		return fmt.Errorf("must have at most %d bytes", most)
 	}
 	return nil
 }

@@ -21,6 +21,24 @@ func TestEndpoint(t *testing.T) {
 	}
 }
 
+func TestEmbeddingsThatCannotBe(t *testing.T) {
+	for _, test := range []struct {
+		want string
+		args []string
+	}{
+		{"needs embedding_url", []string{"--embedding-private-tools"}},
+		{"embedding-retention: must be at least 48h", []string{"--embedding-retention=24h"}},
+		{"embedding-model: must have at most 256 bytes", []string{"--embedding-model=" + strings.Repeat("m", 257)}},
+	} {
+		if _, err := load(t, test.args...); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%v: got %v, want %s", test.args, err, test.want)
+		}
+	}
+	if c, err := load(t, "--embedding-url=http://h/", "--embedding-private-tools", "--embedding-retention=48h"); err != nil || !c.EmbeddingPrivateTools {
+		t.Error(err)
+	}
+}
+
 func TestResolve(t *testing.T) {
 	dir := t.TempDir()
 	file := func(content string) string {

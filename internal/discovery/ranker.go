@@ -24,6 +24,7 @@ type Ranker struct {
 	impacts  *impacts
 	levels   []level
 	vectors  [][]float32 // by slot; nil: there are none
+	beside   [][]float32 // of other tools
 	scratch  *sync.Pool
 }
 

@@ -8,7 +8,12 @@ import (
 
 // Vectors are what a model says that tools mean: vectors of length 1, of one dimension, by tool. They must not be changed
 // any more. Tools may lack one.
-type Vectors struct{ ByTool map[id.Tool][]float32 }
+type Vectors struct {
+	ByTool map[id.Tool][]float32
+	// Beside are vectors of other tools. They are not found; but if there are enough of them, they tell which likeness is
+	// usual, and not those of ByTool: of a user's few private tools, all may be like a request.
+	Beside [][]float32
+}
 
 // WithVector returns the same text with the vector of its meaning, of length 1; nil: none.
 func (q *Text) WithVector(vector []float32) *Text {
@@ -20,8 +25,9 @@ func (q *Text) WithVector(vector []float32) *Text {
 // WithVectors returns a ranker that also compares meanings; nil: one that does not.
 func (r *Ranker) WithVectors(v *Vectors) *Ranker {
 	with := *r
-	with.vectors = nil
+	with.vectors, with.beside = nil, nil
 	if v != nil && len(v.ByTool) > 0 {
+		with.beside = v.Beside
 		with.vectors = make([][]float32, r.index.Slots())
 		for _, one := range r.index.ids {
 			with.vectors[one.slot] = v.ByTool[one.id]
@@ -42,27 +48,34 @@ const (
 )
 
 // means compares the meaning of a request with those of tools: the cosine, in standard deviations above the mean over all
-// tools. What a cosine of 0.5 says depends on the model; how far a tool stands out hardly does.
+// tools, or over those beside. What a cosine of 0.5 says depends on the model; how far a tool stands out hardly does.
 func (r *Ranker) means(q *Text, s *scratch) {
 	s.meaning = s.meaning[:0]
 	if len(q.vector) == 0 || r.vectors == nil || r.weights.Meaning == 0 {
 		return
 	}
 	all := zeros(s.meaning, len(s.score))
-	n, sum, squares := 0.0, 0.0, 0.0
+	var usual, beside moments
 	for slot, vector := range r.vectors {
 		all[slot] = math.NaN()
 		if len(vector) == len(q.vector) { // else it has none, or one of another model
 			x := float64(dot(vector, q.vector))
 			all[slot] = x
-			n, sum, squares = n+1, sum+x, squares+x*x
+			usual.add(x)
 		}
 	}
-	if n < fewVectors {
+	for _, vector := range r.beside {
+		if len(vector) == len(q.vector) {
+			beside.add(float64(dot(vector, q.vector)))
+		}
+	}
+	if beside.n >= fewVectors {
+		usual = beside
+	}
+	if usual.n < fewVectors {
 		return
 	}
-	mean := sum / n
-	deviation := math.Sqrt(max(squares/n-mean*mean, 0))
+	mean, deviation := usual.meanAndDeviation()
 	if deviation < 1e-9 {
 		return
 	}
@@ -70,6 +83,16 @@ func (r *Ranker) means(q *Text, s *scratch) {
 		all[slot] = (x - mean) / deviation // of what has no vector, NaN stays
 	}
 	s.meaning = all
+}
+
+// moments are those of some numbers.
+type moments struct{ n, sum, squares float64 }
+
+func (m *moments) add(x float64) { m.n, m.sum, m.squares = m.n+1, m.sum+x, m.squares+x*x }
+
+func (m *moments) meanAndDeviation() (mean, deviation float64) {
+	mean = m.sum / m.n
+	return mean, math.Sqrt(max(m.squares/m.n-mean*mean, 0))
 }
 
 // dot is the product of two vectors of one length, in four sums, which processors add at a time.

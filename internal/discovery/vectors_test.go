@@ -98,6 +98,32 @@ func TestVectorsThatTellNothing(t *testing.T) {
 	}
 }
 
+// Of a user's few private tools alone nothing can be told; beside shared ones, the one that is meant stands out.
+func TestFewToolsAreComparedWithThoseBeside(t *testing.T) {
+	tools, _, _ := world(200, 0)
+	vectors, of := meaningful(tools)
+	few := &Vectors{ByTool: map[id.Tool][]float32{}}
+	for _, tool := range tools[:3] {
+		few.ByTool[tool.ID] = vectors.ByTool[tool.ID]
+	}
+	r := ranker(tools).index.Beside(tools[:3])
+	text := Read("qqqq wwww").WithVector(of(1))
+	own := NewRanker(r, DefaultWeights())
+	if result := own.WithVectors(few).Search(Query{Read: text, Limit: 3}); result.Fits || len(result.Matches) > 0 {
+		t.Errorf("alone: %+v", result)
+	}
+	for _, tool := range tools[50:150] {
+		few.Beside = append(few.Beside, vectors.ByTool[tool.ID])
+	}
+	result := own.WithVectors(few).Search(Query{Read: text, Limit: 3})
+	if !result.Fits || result.Matches[0].Tool != tools[1].ID || len(result.Matches) != 1 {
+		t.Errorf("beside others: %+v", result)
+	}
+	if result := own.WithVectors(few).Search(Query{Read: text.WithVector(of(77)), Limit: 3}); result.Fits {
+		t.Errorf("what is beside is meant: %+v", result)
+	}
+}
+
 func TestDot(t *testing.T) {
 	for n := range 11 {
 		a, b, want := make([]float32, n), make([]float32, n), float32(0)

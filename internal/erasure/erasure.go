@@ -1,8 +1,8 @@
 // Package erasure is how all that is known of one user is forgotten on request.
 //
-// What is deleted is what is the user's own: the user with devices and memberships, private tools, chats with their
-// logs whatever their state, approvals, how calls went, searches and what was learned from them, what was used of
-// quotas, in PostgreSQL and in Redis. The audit log is not: it is what says that it was done.
+// What is deleted is what is the user's own: the user with devices and memberships, private tools with what models made
+// of them, chats with their logs whatever their state, approvals, how calls went, searches and what was learned from
+// them, what was used of quotas, in PostgreSQL and in Redis. The audit log is not: it is what says that it was done.
 package erasure
 
 import (

@@ -29,6 +29,16 @@ func Shared(world *effective.World) []discovery.Tool {
 	return tools
 }
 
+// Private describes a user's private tools.
+func Private(world *effective.World, owner id.User) []discovery.Tool {
+	c := newCommon(world, nil)
+	var tools []discovery.Tool
+	for n := range world.Catalog.OwnedBy(owner).EachSet() {
+		tools = append(tools, describe(world.Catalog.Tool(n), world.Catalog.Type(n), c.servers))
+	}
+	return tools
+}
+
 // describe tells of a tool what a search needs to know.
 func describe(t *catalog.Tool, toolType *catalog.ToolType, servers map[id.MCPServer]*catalog.MCPServer) discovery.Tool {
 	d := discovery.Tool{ID: t.ID, Name: t.Name, Titles: []string{t.Title}, Descriptions: []string{t.Description}, Keywords: t.Keywords,

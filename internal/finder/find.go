@@ -61,7 +61,18 @@ type Result struct {
 	FastPath   *FastPath
 	// Found are the tools of the matches that were found, and not only told.
 	Found []id.Tool
+	// Missed are models that were to help, and were away, too slow or wrong.
+	Missed []Model
 }
+
+// Model is one that makes searches better, if there is one.
+type Model string
+
+// The models.
+const (
+	ModelEmbedding Model = "EMBEDDING" // compares meanings
+	ModelReranker  Model = "RERANKER"  // orders the best matches anew
+)
 
 // Match is a tool that was found.
 type Match struct {
@@ -106,7 +117,9 @@ func (v *View) Find(f *Facts, s *Settings, r *Request) Result {
 	}
 	if again := r.Reranking; again != nil && !result.All { // of all candidates there is nothing to choose
 		result.Matches = v.rank(f, candidates, text, max(wanted, again.Candidates))
-		v.rerank(result.Matches, again)
+		if v.rerank(result.Matches, again) {
+			result.Missed = append(result.Missed, ModelReranker)
+		}
 		result.Matches = result.Matches[:min(len(result.Matches), wanted)]
 	} else {
 		result.Matches = v.rank(f, candidates, text, wanted)

@@ -20,8 +20,9 @@ type Reranking struct {
 const maxRerankText = 2048
 
 // rerank orders shared matches by their relevance. They change places among one another only: a user's own tools are not
-// sent, and stay where they are. Scores stay with the places, so that they still order the matches.
-func (v *View) rerank(matches []Match, r *Reranking) {
+// sent, and stay where they are. Scores stay with the places, so that they still order the matches. It tells whether the
+// model was missed.
+func (v *View) rerank(matches []Match, r *Reranking) (missed bool) {
 	var places []int
 	var texts []string
 	for i := range matches {
@@ -30,11 +31,14 @@ func (v *View) rerank(matches []Match, r *Reranking) {
 		}
 	}
 	if len(places) == 0 {
-		return
+		return false
 	}
 	relevance := r.Ask(texts)
-	if len(relevance) != len(places) || slices.Max(relevance) < r.Threshold {
-		return
+	if len(relevance) != len(places) {
+		return true
+	}
+	if slices.Max(relevance) < r.Threshold {
+		return false
 	}
 	shared := make([]Match, len(places))
 	scores := make([]float64, len(places))
@@ -50,6 +54,7 @@ func (v *View) rerank(matches []Match, r *Reranking) {
 		shared[i].Score = scores[i]
 		matches[place] = shared[i]
 	}
+	return false
 }
 
 // rerankText is what a model is told of a tool.

@@ -22,6 +22,7 @@ type Shelf struct {
 	weights discovery.Weights
 	learned func() Learned
 	vectors func() *discovery.Vectors
+	private func(id.User) *discovery.Vectors // of his own tools
 
 	making sync.Mutex // held while an index is made
 	common atomic.Pointer[common]
@@ -46,12 +47,17 @@ func NewShelf(weights discovery.Weights, learned func() Learned) *Shelf {
 	if learned == nil {
 		learned = func() Learned { return nil }
 	}
-	return &Shelf{weights: weights, learned: learned, vectors: func() *discovery.Vectors { return nil }, owners: owners}
+	return &Shelf{weights: weights, learned: learned, vectors: func() *discovery.Vectors { return nil },
+		private: func(id.User) *discovery.Vectors { return nil }, owners: owners}
 }
 
 // Compare makes the shelf compare meanings, too. vectors tells what shared tools mean, nil if that is not known; equal
 // answers are the same. It must be called before the first search.
 func (s *Shelf) Compare(vectors func() *discovery.Vectors) { s.vectors = vectors }
+
+// ComparePrivate makes the shelf compare a user's private tools by meaning, too. vectors tells what they mean, nil if that
+// is not known. It must be called before the first search.
+func (s *Shelf) ComparePrivate(vectors func(owner id.User) *discovery.Vectors) { s.private = vectors }
 
 // Weights are those of the ranking.
 func (s *Shelf) Weights() *discovery.Weights { return &s.weights }
@@ -103,7 +109,13 @@ func (s *Shelf) Of(ctx context.Context, world *effective.World, user id.User, gr
 		}
 	}
 	o := s.of(c, user, groups)
-	return View{common: c, weights: &s.weights, shelf: o.shared, own: o.ranker}, nil
+	v := View{common: c, weights: &s.weights, shelf: o.shared, own: o.ranker}
+	if v.own != nil {
+		if vectors := s.private(user); vectors != nil { // which are not kept here: who has them bounds their memory
+			v.own = v.own.WithVectors(vectors)
+		}
+	}
+	return v, nil
 }
 
 // is tells whether it is made of these.
@@ -133,6 +145,9 @@ func (s *Shelf) make(world *effective.World, learned Learned, vectors *discovery
 	}
 	c.number(index)
 	s.common.Store(c)
+	if before != nil && before.world != world {
+		s.owners.Purge() // they keep the catalogue that was, and what erased users had
+	}
 	return c
 }
 

@@ -40,11 +40,10 @@ func callToProto(x *callIndex, a *call.Answer) (*toolgrantv1.AuthorizeCallRespon
 	if a.Withheld != nil {
 		p.Withheld = withheldToProto(*a.Withheld)
 	}
-	var err error
 	if a.Decision == call.Allow {
-		p.Binding, err = x.binding(a.Tool, &a.Binding)
+		return p, x.bind(p, a.Tool, &a.Binding)
 	}
-	return p, err
+	return p, nil
 }
 
 func nextStepToProto(a *call.Answer) *toolgrantv1.NextStep {

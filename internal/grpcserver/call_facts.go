@@ -1,9 +1,11 @@
 package grpcserver
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"github.com/maypok86/otter/v2"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
@@ -34,9 +36,16 @@ type resolved struct {
 
 // callIndex is what calls need of one world, compiled.
 type callIndex struct {
-	world   *effective.World
-	index   *call.Index
-	configs []atomic.Pointer[structpb.Struct] // of tools, by number, converted when they are first needed
+	world *effective.World
+	index *call.Index
+	// bindings are answers that have nothing but a binding, as they go on the wire: made when a function is first allowed.
+	bindings sync.Map // boundTo to []byte
+}
+
+// boundTo is what is called.
+type boundTo struct {
+	tool     id.Tool
+	function string
 }
 
 func newConversations(maxBytes uint64) *conversations {
@@ -65,22 +74,38 @@ func (c *conversations) of(f *replica.Facts, q *effective.Question, chat string)
 func (c *conversations) compiled(w *effective.World) *callIndex {
 	held := c.index.Load()
 	if held == nil || held.world != w {
-		held = &callIndex{world: w, index: call.Compile(w.Catalog, w.MCPServers), configs: make([]atomic.Pointer[structpb.Struct], w.Catalog.Len())}
+		held = &callIndex{world: w, index: call.Compile(w.Catalog, w.MCPServers)}
 		c.index.Store(held)
 	}
 	return held
 }
 
-// binding tells how a tool's function is called.
-func (x *callIndex) binding(tool id.Tool, b *call.Binding) (*toolgrantv1.CallBinding, error) {
-	n, _ := x.world.Catalog.Number(tool)
-	config := x.configs[n].Load()
-	if config == nil && b.Config != nil {
+// bind adds to an answer how a tool's function is called. The part is encoded already, and so goes among the fields that
+// the message does not know: whoever reads the answer finds it in its place.
+func (x *callIndex) bind(p *toolgrantv1.AuthorizeCallResponse, tool id.Tool, b *call.Binding) error {
+	of := boundTo{tool, b.Function}
+	encoded, ok := x.bindings.Load(of)
+	if !ok {
+		binding, err := bindingToProto(b)
+		if err != nil {
+			return err
+		}
+		if encoded, err = proto.Marshal(&toolgrantv1.AuthorizeCallResponse{Binding: binding}); err != nil {
+			return err
+		}
+		x.bindings.Store(of, encoded)
+	}
+	p.ProtoReflect().SetUnknown(encoded.([]byte))
+	return nil
+}
+
+func bindingToProto(b *call.Binding) (*toolgrantv1.CallBinding, error) {
+	var config *structpb.Struct
+	if b.Config != nil {
 		var err error
 		if config, err = structFromJSON(b.Config); err != nil {
 			return nil, err
 		}
-		x.configs[n].Store(config)
 	}
 	if b.Native {
 		return &toolgrantv1.CallBinding{Kind: &toolgrantv1.CallBinding_Native{

@@ -33,19 +33,25 @@ func (c *deciding) limits(ctx context.Context) ([]quota.Limited, error) {
 	return limits, nil
 }
 
-// record is what is remembered of the call.
-func (c *deciding) record() call.Record {
-	r := call.Record{Call: c.question.Call, Content: c.question.content, User: c.rests.User, Chat: c.question.Chat, Tool: c.answer.Tool,
-		Function: c.answer.Function, Tokens: c.request.GetEstimatedTokens(), Lease: c.question.lease,
-		Turn: c.turn, Mode: c.mode}
-	n, _ := c.facts.World.Catalog.Number(c.answer.Tool)
-	if rules := c.facts.World.Catalog.Rules(n); len(rules) > 0 {
-		r.Held = call.HeldByNode
-		if slices.ContainsFunc(rules, func(r quota.Limited) bool { return r.Scope != quota.ScopeNode }) {
-			r.Held = call.HeldByAll
-		}
+// held is where the call's quotas are held.
+func (c *deciding) held() call.Held {
+	catalog := c.facts.World.Catalog
+	n, _ := catalog.Number(c.answer.Tool)
+	switch rules := catalog.Rules(n); {
+	case len(rules) == 0:
+		return call.HeldNowhere
+	case slices.ContainsFunc(rules, func(r quota.Limited) bool { return r.Scope != quota.ScopeNode }):
+		return call.HeldByAll
+	default:
+		return call.HeldByNode
 	}
-	return r
+}
+
+// record writes down what is remembered of the call.
+func (c *deciding) record(held call.Held) call.Written {
+	r := call.Record{Call: c.question.Call, Content: c.question.content, User: c.rests.User, Chat: c.question.Chat, Tool: c.answer.Tool,
+		Function: c.answer.Function, Tokens: c.request.GetEstimatedTokens(), Held: held, Lease: c.question.lease, Turn: c.turn, Mode: c.mode}
+	return r.Write()
 }
 
 // reserve reserves the call's quotas, or makes the answer their refusal.
@@ -54,14 +60,14 @@ func (c *deciding) reserve(ctx context.Context) (again bool, err error) {
 	if len(limits) == 0 || err != nil {
 		return false, err
 	}
-	r := c.record()
-	o := quota.Operation{ID: operationOf(r.Call), User: r.User, Tool: r.Tool, Rules: limits, Cost: quota.Cost{Calls: 1, Tokens: r.Tokens},
-		Lease: r.Lease, Note: r.Encode()}
+	name := c.question.Call
+	o := quota.Operation{ID: operationOf(name), User: c.rests.User, Tool: c.answer.Tool, Rules: limits,
+		Cost: quota.Cost{Calls: 1, Tokens: c.request.GetEstimatedTokens()}, Lease: c.question.lease, Note: c.written.Text}
 	c.taken, err = c.gate.Take(ctx, o)
 	f, _ := fault.As(err)
 	switch {
 	case f != nil && f.Reason == fault.ReasonRequestIDReused:
-		return false, call.Reused(r.Call)
+		return false, call.Reused(name)
 	case f != nil && f.Kind == fault.Unavailable:
 		c.unclaim()
 		c.rests.Uncountable(&c.question.Request, &c.answer)
@@ -69,7 +75,7 @@ func (c *deciding) reserve(ctx context.Context) (again bool, err error) {
 	case err != nil:
 		return false, err
 	case c.taken.Over:
-		return false, call.Over(r.Call)
+		return false, call.Over(name)
 	}
 	c.rules = statesToProto(c.facts.World, c.taken.States)
 	tellRateLimits(ctx, limits, c.taken.States)

@@ -124,7 +124,8 @@ type deciding struct {
 
 	others  map[health.Subject]health.Condition // of which another call is the probe
 	claimed []health.Subject
-	used    bool // the approval was used up before, by this call
+	used    bool         // the approval was used up before, by this call
+	written call.Written // what is remembered of the call, if it is allowed
 	taken   quota.Decision
 	rules   []*toolgrantv1.QuotaState
 }
@@ -201,13 +202,15 @@ func (c *deciding) act(ctx context.Context) (again bool, err error) {
 	case a.Decision != call.Allow:
 		return false, nil
 	}
+	held := c.held()
+	c.written = c.record(held)
 	for _, step := range [...]func(context.Context) (bool, error){c.useApproval, c.claim, c.reserve} {
 		if again, err = step(ctx); again || err != nil {
 			return again, err
 		}
 	}
 	if a.Decision == call.Allow {
-		err = c.Memory.Remember(c.record())
+		err = c.Memory.Remember(c.written, c.question.content, held == call.HeldByAll)
 	}
 	return false, err
 }

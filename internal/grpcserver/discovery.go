@@ -131,6 +131,11 @@ func (s *discoveryServer) SearchTools(ctx context.Context, r *toolgrantv1.Search
 	}
 }
 
+var searchModels = map[finder.Model]toolgrantv1.SearchModel{
+	finder.ModelEmbedding: toolgrantv1.SearchModel_SEARCH_MODEL_EMBEDDING,
+	finder.ModelReranker:  toolgrantv1.SearchModel_SEARCH_MODEL_RERANKER,
+}
+
 func searchToProto(w *effective.World, r *finder.Result, explain bool) *toolgrantv1.SearchToolsResponse {
 	p := &toolgrantv1.SearchToolsResponse{AllCandidates: r.All, CandidateCount: int32(r.Candidates), Matches: make([]*toolgrantv1.ToolMatch, len(r.Matches))}
 	for i := range r.Matches {
@@ -143,6 +148,9 @@ func searchToProto(w *effective.World, r *finder.Result, explain bool) *toolgran
 	}
 	if english, chinese := r.Suggestion(); english != "" {
 		p.Fallback = &toolgrantv1.SearchFallback{Suggestion: english, SuggestionZh: chinese}
+	}
+	for _, model := range r.Missed {
+		p.MissedModels = append(p.MissedModels, searchModels[model])
 	}
 	if fast := r.FastPath; fast != nil {
 		t := w.Catalog.Tool(fast.Number)

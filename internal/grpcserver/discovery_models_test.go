@@ -16,13 +16,16 @@ import (
 	"github.com/toolgrant/toolgrant/internal/discovery"
 	"github.com/toolgrant/toolgrant/internal/finder"
 	"github.com/toolgrant/toolgrant/internal/grpcserver"
+	"github.com/toolgrant/toolgrant/internal/id"
 	"github.com/toolgrant/toolgrant/internal/inference"
 	"github.com/toolgrant/toolgrant/internal/meaning"
+	"github.com/toolgrant/toolgrant/internal/postgres"
 	"github.com/toolgrant/toolgrant/internal/testkit"
 	"github.com/toolgrant/toolgrant/internal/testkit/node"
 )
 
-// endpoints are models on this machine: one knows that rain is what falls from clouds, the other likes f07 best.
+// endpoints are models on this machine: one knows that rain is what falls from clouds, and where cloves come from, the other
+// likes f07 best.
 type endpoints struct {
 	*httptest.Server
 	misbehave atomic.Pointer[http.HandlerFunc]
@@ -56,6 +59,9 @@ func serveEndpoints(t *testing.T) *endpoints {
 			if strings.Contains(text, "weather") || strings.Contains(text, "clouds") {
 				vector[i%60], vector[63] = 0.1, 1
 			}
+			if strings.Contains(text, "zanzibar") || strings.Contains(text, "spices") {
+				vector[i%60], vector[62] = 0.1, 1
+			}
 			numbers, _ := json.Marshal(vector)
 			list = append(list, fmt.Sprintf(`{"index": %d, "embedding": %s}`, i, numbers))
 		}
@@ -75,17 +81,36 @@ func serveEndpoints(t *testing.T) *endpoints {
 	return e
 }
 
+// keeperOf keeps vectors for a node that is yet to be started.
+func keeperOf(t *testing.T, url string, n **node.Node, endpoint string, change func(*meaning.Options)) *meaning.Keeper {
+	t.Helper()
+	store, err := postgres.Open(testkit.Context(t), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(store.Close)
+	o := meaning.Options{Embedder: inference.NewEmbedder(inference.Options{URL: endpoint, Pause: time.Millisecond}, 0), Store: store, Model: "m", Timeout: time.Minute,
+		Logger: slog.New(slog.DiscardHandler), Catalogue: func() (any, func() []discovery.Tool) {
+			world := (*n).Replica.World()
+			return world, func() []discovery.Tool { return finder.Shared(world) }
+		}, Private: func(owner id.User) (any, func() []discovery.Tool) {
+			world := (*n).Replica.World()
+			if world.Catalog.OwnedBy(owner).None() {
+				return world, nil
+			}
+			return world, func() []discovery.Tool { return finder.Private(world, owner) }
+		}}
+	change(&o)
+	return meaning.NewKeeper(o)
+}
+
 // Models change what is found while they behave, and nothing when they do not; other users' and private tools are not sent.
 func TestSearchWithModels(t *testing.T) {
 	e := serveEndpoints(t)
 	url := testkit.Database(t)
 	const deadline = 200 * time.Millisecond
 	var n *node.Node
-	keeper := meaning.NewKeeper(meaning.Options{Embedder: inference.NewEmbedder(inference.Options{URL: e.URL, Pause: time.Millisecond}, 0), Timeout: deadline, Logger: slog.New(slog.DiscardHandler),
-		Catalogue: func() (any, func() []discovery.Tool) {
-			world := n.Replica.World()
-			return world, func() []discovery.Tool { return finder.Shared(world) }
-		}})
+	keeper := keeperOf(t, url, &n, e.URL, func(o *meaning.Options) { o.Timeout, o.Private = deadline, nil })
 	shelf := finder.NewShelf(discovery.DefaultWeights(), nil)
 	shelf.Compare(keeper.Vectors)
 	reranker := &grpcserver.Reranker{Ask: inference.NewReranker(inference.Options{URL: e.URL, Pause: time.Millisecond}).Rerank, Timeout: deadline, Candidates: 10, Threshold: 0.3}
@@ -93,11 +118,13 @@ func TestSearchWithModels(t *testing.T) {
 	f := &finding{t, clientOf(n.Conn, url), v1.NewDiscoveryServiceClient(n.Conn), n}
 	f.apply(testkit.Context(t), t, libraryOf(20))
 	const wordless, words = "what comes out of those clouds", "keeps a collection of comets"
+	var missed []v1.SearchModel
 	find := func(query string) string {
 		t.Helper()
 		r := searchBy("ann", query)
 		r.Explain = true
 		p := f.search(r)
+		missed = p.GetMissedModels()
 		if len(p.GetMatches()) == 0 {
 			return ""
 		}
@@ -112,8 +139,8 @@ func TestSearchWithModels(t *testing.T) {
 	if got := find(wordless); got != "weather" {
 		t.Errorf("by its meaning, found %q", got)
 	}
-	if got := find(words); got != "f07" {
-		t.Errorf("the re-ranker's best is f07, found %q", got)
+	if got := find(words); got != "f07" || len(missed) > 0 {
+		t.Errorf("the re-ranker's best is f07, found %q; missed %v", got, missed)
 	}
 	if sent := *e.texts.Load(); strings.Contains(sent, "zanzibar") || !strings.Contains(sent, "sheep") {
 		t.Errorf("sent: %s", sent)
@@ -133,6 +160,9 @@ func TestSearchWithModels(t *testing.T) {
 		for i := range 8 { // until it is left alone, and beyond
 			if got := find(fmt.Sprintf("%s %s %d", words, name, i)); got != "f05" {
 				t.Errorf("%s: found %q", name, got)
+			}
+			if len(missed) != 2 || missed[0] != v1.SearchModel_SEARCH_MODEL_EMBEDDING || missed[1] != v1.SearchModel_SEARCH_MODEL_RERANKER {
+				t.Errorf("%s: missed %v", name, missed)
 			}
 		}
 		if got := find(wordless + " " + name); got != "" {

@@ -114,6 +114,8 @@ func TestAUserIsForgotten(t *testing.T) {
 		must(quotas.ResetQuotaUsage(ctx, &v1.ResetQuotaUsageRequest{RequestId: "reset-of-" + user, UserId: user, QuotaId: "calls", Reason: "test"}))
 		must(quotas.ConsumeQuota(ctx, &v1.ConsumeQuotaRequest{OperationId: "again-of-" + user, UserId: user, ToolId: "shared"}))
 		telemetry(ctx, t, conn, user)
+		must(conn.Exec(ctx, `INSERT INTO private_vectors (owner_user_id, tool_id, fingerprint, dimensions, vector, model)
+			VALUES ($1, $1 || '-own', sha256($1::text::bytea), 1, '\x0000803f', 'm')`, user))
 	}
 	until(t, func() bool { // the server has written what it adds up in memory
 		var calls int
@@ -137,7 +139,7 @@ func TestAUserIsForgotten(t *testing.T) {
 		kinds[e.GetKind()] = e.GetCount()
 	}
 	for kind, want := range map[string]int64{"chats": 2, "approval_requests": 1, "approval_decisions": 1, "call_outcomes": 1, "searches": 1, "search_uses": 1,
-		"quota_history": 1, "quota_overrides": 1, "quota_resets": 1, "tools": 1, "default_avatars": 1, "devices": 1, "memberships": 1, "users": 1} {
+		"private_vectors": 1, "quota_history": 1, "quota_overrides": 1, "quota_resets": 1, "tools": 1, "default_avatars": 1, "devices": 1, "memberships": 1, "users": 1} {
 		if kinds[kind] != want {
 			t.Errorf("%d of %s were deleted, not %d", kinds[kind], kind, want)
 		}
@@ -152,7 +154,7 @@ func TestAUserIsForgotten(t *testing.T) {
 	}
 	after := traces(ctx, t, conn, stays)
 	for _, table := range []string{"chats", "chat_tool_log", "chat_avatar_log", "chat_requests", "users", "devices", "memberships", "tools", "avatar_tools",
-		"approval_requests", "call_outcomes", "searches", "search_uses", "quota_history", "quota_overrides", "quota_resets", "default_avatars"} {
+		"approval_requests", "call_outcomes", "searches", "search_uses", "quota_history", "quota_overrides", "quota_resets", "default_avatars", "private_vectors"} {
 		if after[table] != before[table] || before[table] == 0 {
 			t.Errorf("%s: %d rows of another user, %d before", table, after[table], before[table])
 		}

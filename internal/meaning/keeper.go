@@ -1,17 +1,21 @@
 // Package meaning keeps what a model says that tools and requests mean: vectors. It asks for those of the shared tools in
-// the background, whenever the catalogue changed, and for that of a request within a deadline. Without them, or as long as
-// they are not there, the ranking does with words.
+// the background, whenever the catalogue changed, for those of a user's private tools, if that is wanted, when he
+// searches, and for that of a request within a deadline. Without them, or as long as they are not there, the ranking does
+// with words.
 //
-//	catalogue ──Keeper.Run──► texts without a vector ──Embedder──► Vectors ──► finder.Shelf
+//	catalogue ──Keeper.Run──► texts without a vector ──Store, else Embedder──► Vectors ──► finder.Shelf
 //	request ──Keeper.Understand, within a deadline──► discovery.Text with a vector
+//	its user ──► his tools' texts without a vector ──Store, else in the background Embedder──► Own ──► finder.Shelf
 //
-// A vector depends on the model and on the text only, so it is kept under a fingerprint of both, and servers that ask the
-// same model agree. Private tools are not sent: their owners did not ask for it.
+// A vector depends on the model and on the text only, so it is stored under a fingerprint of both, and is asked for once,
+// by whichever server claims it. What is held in memory is all that a search needs: if the store is away, what is there
+// goes on, and what was asked for meanwhile is stored later.
 package meaning
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
+	"crypto/rand"
 	"log/slog"
 	"slices"
 	"strings"
@@ -31,9 +35,16 @@ const (
 	maxText      = 4096   // bytes of a tool or a request that are sent
 	batch        = 64     // texts in a question
 	batchTimeout = 30 * time.Second
-	publishEvery = 512 // new vectors: a catalogue that takes minutes is better with every part
+	readBatch    = 256 // vectors that are read at a time
+	publishEvery = 512 // texts: a catalogue that takes minutes is better with every part, and may change meanwhile
 	remembered   = 4096
-	// interval is how often it is looked whether the catalogue changed.
+	// storeTimeout bounds each question to the store.
+	storeTimeout = 10 * time.Second
+	// lease is how long a claim holds: longer than a batch may take, with its questions to the store.
+	lease = time.Minute
+	// needEvery is how often it is noted in the store what is needed; there it is written once a day.
+	needEvery = 6 * time.Hour
+	// interval is how often it is looked whether the catalogue changed, and what other servers stored.
 	interval = time.Second
 	// maxPause bounds how long a keeper whose questions fail waits; it begins with a second and doubles.
 	maxPause = time.Minute
@@ -47,38 +58,66 @@ type Embedder interface {
 // Options are those of a keeper.
 type Options struct {
 	Embedder Embedder
-	// Model names the model: vectors of another are others.
-	Model string
+	Store    Store
+	// Model names the model: vectors of another are others. Where it has no name, Address is taken for one.
+	Model, Address string
+	// Dimensions are those that the model is asked for; 0: as it likes.
+	Dimensions int
 	// Timeout is how long a request's vector is waited for.
 	Timeout time.Duration
 	// Catalogue tells which catalogue there is, equal if and only if it is the same, and what its shared tools are.
 	Catalogue func() (version any, tools func() []discovery.Tool)
-	Logger    *slog.Logger
+	// Private tells of a user's private tools what Catalogue tells of shared ones; nil tools: there are none. Nil: private
+	// tools are not embedded.
+	Private func(id.User) (version any, tools func() []discovery.Tool)
+	// PrivateBytes is how much memory their vectors may take, of all users together. Default: 64 MiB.
+	PrivateBytes uint64
+	Logger       *slog.Logger
 }
 
 // Stats are what there is and what was done.
 type Stats struct {
-	// Vectors are those of tools that there are; Waiting are tools that have none yet.
+	// Vectors are those of shared tools that are held; Waiting are texts that have none yet.
 	Vectors, Waiting int
+	// Owners are users whose private tools' vectors are held; Private are these.
+	Owners, Private int
+	// Loaded are vectors of tools that were read from the store; Broken those that were found there and are none; Made
+	// those that the model made; Unmade texts that it was asked for in vain.
+	Loaded, Broken, Made, Unmade uint64
+	// StoreFailures are questions to the store that failed.
+	StoreFailures uint64
 	// Asked are requests whose vector was asked for; Remembered those of which it was known; Failed those that went on
 	// without.
 	Asked, Remembered, Failed uint64
 }
 
-type fingerprint [sha256.Size]byte
-
 // Keeper keeps vectors.
 type Keeper struct {
-	o       Options
-	vectors atomic.Pointer[discovery.Vectors]
-	known   *lru.Cache[string, []float32] // of requests
+	o        Options
+	claimant string
+	vault    Vault // of shared tools
+	shared   atomic.Pointer[published]
+	known    *lru.Cache[string, []float32] // of requests
+	owners   *owners                       // nil: private tools are not embedded
+	// dimensions are those of the model's last answer, or else of most vectors that are stored; 0: not known.
+	dimensions atomic.Int64
 
 	mu      sync.Mutex // guards what follows; held by one synchronization at a time
-	version any
-	held    map[fingerprint][]float32
+	plan    *plan
+	held    map[Fingerprint][]float32
+	unsaved []Stored
+	noted   time.Time // when it was last noted what is needed
 
-	waiting                   atomic.Int64
-	asked, remembered, failed atomic.Uint64
+	waiting                           atomic.Int64
+	loaded, broken, made, unmade      atomic.Uint64
+	storeFailures                     atomic.Uint64
+	asked, rememberedRequests, failed atomic.Uint64
+}
+
+// published are the vectors of shared tools.
+type published struct {
+	*discovery.Vectors
+	sample [][]float32 // some of them, evenly by tool
 }
 
 // NewKeeper returns a keeper that has no vectors yet.
@@ -87,154 +126,134 @@ func NewKeeper(o Options) *Keeper {
 	if err != nil {
 		panic(err) // only a size below 1 is an error
 	}
-	return &Keeper{o: o, known: known, held: map[fingerprint][]float32{}}
+	k := &Keeper{o: o, claimant: rand.Text(), vault: o.Store.SharedVectors(), known: known, held: map[Fingerprint][]float32{}}
+	k.dimensions.Store(int64(o.Dimensions))
+	if o.Private != nil {
+		k.owners = newOwners(cmp.Or(o.PrivateBytes, ownBytes))
+	}
+	return k
 }
 
-// Vectors are those of the tools; nil: none yet. They are others if and only if something changed.
-func (k *Keeper) Vectors() *discovery.Vectors { return k.vectors.Load() }
-
-// Stats returns the counts.
-func (k *Keeper) Stats() Stats {
-	s := Stats{Waiting: int(k.waiting.Load()), Asked: k.asked.Load(), Remembered: k.remembered.Load(), Failed: k.failed.Load()}
-	if v := k.vectors.Load(); v != nil {
-		s.Vectors = len(v.ByTool)
-	}
-	return s
-}
-
-// Understand returns a text with the vector of what it means, if that comes in time; else the text.
-func (k *Keeper) Understand(ctx context.Context, read *discovery.Text, text string) *discovery.Text {
-	if text = bounded(text); strings.TrimSpace(text) == "" || k.vectors.Load() == nil {
-		return read // nothing to compare it with
-	}
-	if vector, ok := k.known.Get(text); ok {
-		k.remembered.Add(1)
-		return read.WithVector(vector)
-	}
-	ctx, cancel := context.WithTimeout(ctx, k.o.Timeout)
-	defer cancel()
-	k.asked.Add(1)
-	vectors, err := k.o.Embedder.Embed(ctx, []string{text})
-	if err != nil {
-		k.failed.Add(1)
-		return read
-	}
-	k.known.Add(strings.Clone(text), vectors[0])
-	return read.WithVector(vectors[0])
-}
-
-// Run keeps the tools' vectors until ctx ends.
-func (k *Keeper) Run(ctx context.Context) {
-	pause, failing := time.Duration(0), false
-	for {
-		wait := max(interval, pause)
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(wait):
-		}
-		err := k.Sync(ctx)
-		switch {
-		case err == nil:
-			pause, failing = 0, false
-		case ctx.Err() == nil:
-			if !failing {
-				k.o.Logger.Warn("tools cannot be embedded; they are found by their words", "error", err)
-			}
-			failing = true
-			pause = min(max(2*pause, interval), maxPause)
-		}
-	}
-}
-
-// Sync asks for the vectors that tools of the catalogue lack, and forgets those that no tool has any more. What came
-// before an error stays, and is not asked for again.
-func (k *Keeper) Sync(ctx context.Context) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	version, describe := k.o.Catalogue()
-	if version == k.version {
-		return nil
-	}
-	tools := describe()
-	slices.SortFunc(tools, func(a, b discovery.Tool) int { return strings.Compare(string(a.ID), string(b.ID)) })
-	tools = tools[:min(len(tools), maxTools)]
-	prints := make([]fingerprint, len(tools))
-	needed := make(map[fingerprint]bool, len(tools))
-	var missing []int // of tools; one of each text
-	for i := range tools {
-		prints[i] = sha256.Sum256([]byte(k.o.Model + "\x00" + TextOf(&tools[i])))
-		if _, ok := k.held[prints[i]]; !ok && !needed[prints[i]] {
-			missing = append(missing, i)
-		}
-		needed[prints[i]] = true
-	}
-	for print := range k.held {
-		if !needed[print] {
-			delete(k.held, print)
-		}
-	}
-	k.waiting.Store(int64(len(missing)))
-	err := k.fill(ctx, tools, prints, missing)
-	k.publish(tools, prints)
-	if err == nil {
-		k.version = version
-	}
-	return err
-}
-
-// fill asks for vectors, many at a time.
-func (k *Keeper) fill(ctx context.Context, tools []discovery.Tool, prints []fingerprint, missing []int) error {
-	fresh := 0
-	for group := range slices.Chunk(missing, batch) {
-		texts := make([]string, len(group))
-		for i, tool := range group {
-			texts[i] = TextOf(&tools[tool])
-		}
-		limited, cancel := context.WithTimeout(ctx, batchTimeout)
-		vectors, err := k.o.Embedder.Embed(limited, texts)
-		cancel()
-		if err != nil {
-			return err
-		}
-		for i, tool := range group {
-			k.held[prints[tool]] = vectors[i]
-		}
-		k.waiting.Add(-int64(len(group)))
-		if fresh += len(group); fresh >= publishEvery {
-			k.publish(tools, prints)
-			fresh = 0
-		}
+// Vectors are those of the shared tools; nil: none yet. They are others if and only if something changed.
+func (k *Keeper) Vectors() *discovery.Vectors {
+	if p := k.shared.Load(); p != nil {
+		return p.Vectors
 	}
 	return nil
 }
 
-// publish makes the vectors that there are known, if they changed.
-func (k *Keeper) publish(tools []discovery.Tool, prints []fingerprint) {
-	v := &discovery.Vectors{ByTool: make(map[id.Tool][]float32, len(tools))}
-	for i := range tools {
-		if vector, ok := k.held[prints[i]]; ok {
-			v.ByTool[tools[i].ID] = vector
-		}
+// Stats returns the counts.
+func (k *Keeper) Stats() Stats {
+	s := Stats{Waiting: int(k.waiting.Load()), Loaded: k.loaded.Load(), Broken: k.broken.Load(), Made: k.made.Load(), Unmade: k.unmade.Load(),
+		StoreFailures: k.storeFailures.Load(), Asked: k.asked.Load(), Remembered: k.rememberedRequests.Load(), Failed: k.failed.Load()}
+	if v := k.Vectors(); v != nil {
+		s.Vectors = len(v.ByTool)
 	}
-	before := k.vectors.Load()
-	if before == nil && len(v.ByTool) == 0 || before != nil && sameVectors(before.ByTool, v.ByTool) {
-		return
+	if k.owners != nil {
+		s.Owners, s.Private = k.owners.count()
 	}
-	k.vectors.Store(v)
+	return s
 }
 
-// sameVectors compares by place in memory: a vector that was kept is the same one.
-func sameVectors(a, b map[id.Tool][]float32) bool {
-	if len(a) != len(b) {
-		return false
+// Understand returns a user's text with the vector of what it means, if that comes in time; else the text. Meanwhile, what
+// the store has of his private tools is read.
+func (k *Keeper) Understand(ctx context.Context, user id.User, read *discovery.Text, text string) *discovery.Text {
+	if text = bounded(text); strings.TrimSpace(text) == "" {
+		return read
 	}
-	for tool, vector := range a {
-		if other := b[tool]; len(other) == 0 || &other[0] != &vector[0] {
-			return false
+	ctx, cancel := context.WithTimeout(ctx, k.o.Timeout)
+	defer cancel()
+	own := k.awaken(ctx, user)
+	if k.Vectors() == nil {
+		await(ctx, own)
+		if k.Own(user) == nil {
+			return read // nothing to compare it with
 		}
 	}
-	return true
+	vector := k.understand(ctx, text)
+	if vector == nil {
+		return read
+	}
+	await(ctx, own)
+	return read.WithVector(vector)
+}
+
+func await[T any](ctx context.Context, done <-chan T) {
+	if done != nil {
+		select {
+		case <-done:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// understand returns a request's vector; nil: it did not come in time.
+func (k *Keeper) understand(ctx context.Context, text string) []float32 {
+	if vector, ok := k.known.Get(text); ok {
+		k.rememberedRequests.Add(1)
+		return vector
+	}
+	k.asked.Add(1)
+	vectors, err := k.o.Embedder.Embed(ctx, []string{text})
+	if err != nil {
+		k.failed.Add(1)
+		return nil
+	}
+	k.tell(vectors[0])
+	k.known.Add(strings.Clone(text), vectors[0])
+	return vectors[0]
+}
+
+// tell learns from the model's answer in how many dimensions it answers. If that changed, it is another model by the same
+// name: what was held of it is of no use.
+func (k *Keeper) tell(vector []float32) {
+	if before := k.dimensions.Swap(int64(len(vector))); before != 0 && before != int64(len(vector)) {
+		k.known.Purge()
+	}
+}
+
+// Run keeps vectors until ctx ends.
+func (k *Keeper) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	if k.owners != nil {
+		running.Go(func() { k.runOwners(ctx) })
+		running.Go(func() { k.runForgetting(ctx) })
+	}
+	defer running.Wait()
+	var p pauses
+	for going := ctx.Err() == nil; going; going = p.wait(ctx, interval) {
+		err := k.Sync(ctx)
+		k.report(&p, "vectors of shared tools", err, ctx.Err() != nil)
+	}
+}
+
+// report logs the first failure and the first success after failures.
+func (k *Keeper) report(p *pauses, what string, err error, ending bool) {
+	switch failed := p.pause > 0; {
+	case ending:
+	case err == nil && failed:
+		k.o.Logger.Info(what + " can be had again")
+	case err != nil && !failed:
+		k.o.Logger.Warn(what+" cannot be had; what has none is found by its words", "error", err)
+	}
+	if err == nil {
+		p.pause = 0
+	} else {
+		p.pause = min(max(2*p.pause, interval), maxPause)
+	}
+}
+
+// pauses are longer while things fail.
+type pauses struct{ pause time.Duration }
+
+// wait waits, at least as long as told, and says whether to go on.
+func (p *pauses) wait(ctx context.Context, least time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(max(least, p.pause)):
+		return true
+	}
 }
 
 // TextOf is what a tool is embedded as: what it is called, and what it does.

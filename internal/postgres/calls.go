@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -41,15 +40,4 @@ func (s *Store) AddOutcomes(ctx context.Context, outcomes []call.Outcome) error 
 		}
 		return s.queries.AddSearchUses(ctx, tx, p.CallIds)
 	}))
-}
-
-// PruneOutcomes deletes the outcomes that are older than an instant, some at a time.
-func (s *Store) PruneOutcomes(ctx context.Context, before time.Time) error {
-	const batch = 10_000
-	for {
-		pruned, err := s.queries.PruneOutcomes(ctx, s.pool, db.PruneOutcomesParams{Before: before, AtMost: batch})
-		if err != nil || pruned < batch {
-			return translate(err)
-		}
-	}
 }

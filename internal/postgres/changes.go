@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -153,15 +152,4 @@ func refs(names []string) []approval.Ref {
 		list[i] = approval.Ref{User: id.User(user), ID: id.Approval(own)}
 	}
 	return list
-}
-
-// PruneChanges deletes the changes that are older than an instant, some at a time.
-func (s *Store) PruneChanges(ctx context.Context, before time.Time) error {
-	const batch = 10_000
-	for {
-		pruned, err := s.queries.PruneChanges(ctx, s.pool, db.PruneChangesParams{Before: before, AtMost: batch})
-		if err != nil || pruned < batch {
-			return translate(err)
-		}
-	}
 }

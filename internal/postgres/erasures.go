@@ -86,6 +86,9 @@ func (e *eraser) run(ctx context.Context) error {
 		erasing{"quota_resets_done", q.EraseResetsDone}, erasing{"quota_resets", q.EraseResets}, erasing{"quota_overrides", q.EraseOverrides}); err != nil {
 		return err
 	}
+	if err := e.all(ctx, erasing{"private_vectors", q.ErasePrivateVectors}); err != nil {
+		return err
+	}
 	catalog, err := e.catalog(ctx)
 	if err != nil {
 		return err

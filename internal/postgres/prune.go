@@ -9,8 +9,12 @@ import (
 	"github.com/toolgrant/toolgrant/internal/postgres/db"
 )
 
-// chatBatch is how many chats are deleted at a time: a log may have thousands of entries.
-const chatBatch = 100
+const (
+	// chatBatch is how many chats are deleted at a time: a log may have thousands of entries.
+	chatBatch = 100
+	// rowBatch is how many rows are deleted at a time of other things.
+	rowBatch = 10_000
+)
 
 // turn is the advisory lock of one kind of pruning. The first half is Toolgrant's, so that others of the database are
 // not met.
@@ -19,6 +23,10 @@ type turn int64
 const (
 	turnChats turn = 0x7467_0001 + iota
 	turnHistory
+	turnChanges
+	turnSearches
+	turnOutcomes
+	turnVectors
 )
 
 // inTurns prunes a batch after the other until there is nothing left, each in a transaction of its own, as long as no
@@ -77,9 +85,36 @@ func (s *Store) deleteChats(ctx context.Context, tx pgx.Tx, names []string) (int
 
 // PruneHistory deletes what was used of quotas on days before an instant's.
 func (s *Store) PruneHistory(ctx context.Context, before time.Time) error {
-	const batch = 10_000
 	return s.inTurns(ctx, turnHistory, func(tx pgx.Tx) (bool, error) {
-		n, err := s.queries.PruneHistory(ctx, tx, db.PruneHistoryParams{Before: before.UTC().Truncate(24 * time.Hour), AtMost: batch})
-		return n == batch, err
+		n, err := s.queries.PruneHistory(ctx, tx, db.PruneHistoryParams{Before: before.UTC().Truncate(24 * time.Hour), AtMost: rowBatch})
+		return n == rowBatch, err
+	})
+}
+
+// PruneChanges deletes the changes that are older than an instant.
+func (s *Store) PruneChanges(ctx context.Context, before time.Time) error {
+	return s.inTurns(ctx, turnChanges, func(tx pgx.Tx) (bool, error) {
+		n, err := s.queries.PruneChanges(ctx, tx, db.PruneChangesParams{Before: before, AtMost: rowBatch})
+		return n == rowBatch, err
+	})
+}
+
+// PruneSearches deletes searches, and what was learned from them, that are older than an instant.
+func (s *Store) PruneSearches(ctx context.Context, before time.Time) error {
+	return s.inTurns(ctx, turnSearches, func(tx pgx.Tx) (bool, error) {
+		searches, err := s.queries.PruneSearches(ctx, tx, db.PruneSearchesParams{Before: before, AtMost: rowBatch})
+		if err != nil {
+			return false, err
+		}
+		uses, err := s.queries.PruneSearchUses(ctx, tx, db.PruneSearchUsesParams{Before: before, AtMost: rowBatch})
+		return searches == rowBatch || uses == rowBatch, err
+	})
+}
+
+// PruneOutcomes deletes the outcomes of calls that are older than an instant.
+func (s *Store) PruneOutcomes(ctx context.Context, before time.Time) error {
+	return s.inTurns(ctx, turnOutcomes, func(tx pgx.Tx) (bool, error) {
+		n, err := s.queries.PruneOutcomes(ctx, tx, db.PruneOutcomesParams{Before: before, AtMost: rowBatch})
+		return n == rowBatch, err
 	})
 }

@@ -172,3 +172,44 @@ func TestOldHistoryGoes(t *testing.T) {
 		t.Errorf("%d rows, the oldest of %d days ago: %v", left, oldest, err)
 	}
 }
+
+// While another server prunes, nobody waits for it, and nothing is deleted twice.
+func TestPrunesInTurns(t *testing.T) {
+	ctx := testkit.Context(t)
+	store, conn := openWith(ctx, t)
+	for _, statement := range []string{
+		"INSERT INTO quota_history (day, user_id, tool_id, calls, tokens) VALUES ('2020-01-01', 'u', 't', 1, 1)",
+		"INSERT INTO changes (kind, object_id, create_time) VALUES ('user', 'u', '2020-01-01')",
+	} {
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := func(table string) (n int) {
+		if err := conn.QueryRow(ctx, "SELECT count(*) FROM "+table+" WHERE "+map[string]string{"changes": "create_time < '2021-01-01'", "quota_history": "true"}[table]).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	other, err := conn.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Exec(ctx, "SELECT pg_advisory_xact_lock(lock) FROM generate_series(x'74670001'::bigint, x'7467000f'::bigint) lock"); err != nil {
+		t.Fatal(err)
+	}
+	prunings := map[string]func(context.Context, time.Time) error{"changes": store.PruneChanges, "quota_history": store.PruneHistory}
+	for table, prune := range prunings {
+		if err := prune(ctx, time.Now().Add(-time.Hour)); err != nil || left(table) != 1 {
+			t.Errorf("%s, while another server prunes: %d rows are left, %v", table, left(table), err)
+		}
+	}
+	if err := other.Rollback(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for table, prune := range prunings {
+		if err := prune(ctx, time.Now().Add(-time.Hour)); err != nil || left(table) != 0 {
+			t.Errorf("%s: %d rows are left, %v", table, left(table), err)
+		}
+	}
+}

@@ -58,18 +58,3 @@ func (s *Store) SearchUses(ctx context.Context, since time.Time, atMost int) ([]
 	}
 	return uses, nil
 }
-
-// PruneSearches deletes searches, and what was learned from them, that are older than an instant, some at a time.
-func (s *Store) PruneSearches(ctx context.Context, before time.Time) error {
-	const batch = 10_000
-	for {
-		searches, err := s.queries.PruneSearches(ctx, s.pool, db.PruneSearchesParams{Before: before, AtMost: batch})
-		if err != nil {
-			return translate(err)
-		}
-		uses, err := s.queries.PruneSearchUses(ctx, s.pool, db.PruneSearchUsesParams{Before: before, AtMost: batch})
-		if err != nil || searches < batch && uses < batch {
-			return translate(err)
-		}
-	}
-}

@@ -159,12 +159,20 @@ func (s *Store) readSnapshot(ctx context.Context, do func(pgx.Tx) error) error {
 // write runs do in a transaction and commits, or changes nothing. Deadlocks and serialization failures are
 // tried again, so do may run more than once.
 func (s *Store) write(ctx context.Context, do func(pgx.Tx) error) error {
+	err := s.writeAside(ctx, do)
+	if err == nil {
+		s.committed(ctx)
+	}
+	return err
+}
+
+// writeAside is write of what answers do not depend on: nobody is told.
+func (s *Store) writeAside(ctx context.Context, do func(pgx.Tx) error) error {
 	const tries = 5
 	for try := 1; ; try++ {
 		err := pgx.BeginFunc(ctx, s.pool, do)
 		var sqlError *pgconn.PgError
 		if err == nil {
-			s.committed(ctx)
 			return nil
 		}
 		again := errors.As(err, &sqlError) && (sqlError.Code == "40001" || sqlError.Code == "40P01")

@@ -10,12 +10,13 @@ import (
 // consumed remembers operations that consumed: the newest maxOperations, and at most twice as many. There are no
 // pointers in it, because there is much of it: the garbage collector has nothing to look at.
 type consumed struct {
-	seeds        [2]maphash.Seed
+	seed         maphash.Seed
 	newer, older map[digest]consumption
 }
 
-// digest stands for something in this process only.
-type digest [2]uint64
+// digest stands for something in this process only. With a billion operations a day, one would be taken for another
+// every four hundred years.
+type digest uint64
 
 type consumption struct {
 	content digest
@@ -23,8 +24,7 @@ type consumption struct {
 }
 
 func newConsumed() *consumed {
-	return &consumed{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
-		newer: map[digest]consumption{}, older: map[digest]consumption{}}
+	return &consumed{seed: maphash.MakeSeed(), newer: map[digest]consumption{}, older: map[digest]consumption{}}
 }
 
 type consumedKey struct {
@@ -37,7 +37,7 @@ func (c *consumed) key(o *Operation) digest {
 }
 
 func digestOf[T comparable](c *consumed, of T) digest {
-	return digest{maphash.Comparable(c.seeds[0], of), maphash.Comparable(c.seeds[1], of)}
+	return digest(maphash.Comparable(c.seed, of))
 }
 
 func (c *consumed) empty() bool { return len(c.newer)+len(c.older) == 0 }

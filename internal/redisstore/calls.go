@@ -46,7 +46,7 @@ type Calls struct {
 	log     *slog.Logger
 
 	mu       sync.Mutex
-	waiting  []domain.Record
+	waiting  []domain.Written
 	running  bool
 	closing  bool
 	dropped  atomic.Uint64
@@ -83,14 +83,14 @@ func (c *Calls) process(ctx context.Context, cmd redis.Cmder) error {
 func (c *Calls) key(name id.Call) string { return c.prefix + "{call:" + string(name) + "}" }
 
 // Put implements call.Shared.
-func (c *Calls) Put(r domain.Record) {
+func (c *Calls) Put(w domain.Written) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.waiting) >= callsQueued {
 		c.dropped.Add(1)
 		return
 	}
-	c.waiting = append(c.waiting, r)
+	c.waiting = append(c.waiting, w)
 	if !c.running {
 		c.running = true
 		go c.run()
@@ -148,13 +148,13 @@ func (c *Calls) gaveUp() bool {
 }
 
 // write writes a batch. Doing so again changes nothing.
-func (c *Calls) write(batch []domain.Record) error {
+func (c *Calls) write(batch []domain.Written) error {
 	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()
 	pipeline := c.client.Pipeline()
 	for i := range batch {
-		r := &batch[i]
-		_ = pipeline.Process(ctx, redis.NewStatusCmd(ctx, "SET", c.key(r.Call), r.Encode(), "PX", r.Keep().Milliseconds()))
+		w := &batch[i]
+		_ = pipeline.Process(ctx, redis.NewStatusCmd(ctx, "SET", c.key(w.Call), w.Text, "PX", w.Keep.Milliseconds()))
 	}
 	_, err := pipeline.Exec(ctx)
 	return err

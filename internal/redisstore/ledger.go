@@ -200,46 +200,47 @@ func (l *Ledger) Release(ctx context.Context, operation string) (quota.Decision,
 
 func (l *Ledger) settle(ctx context.Context, operation string, how func(*reservation) (mode string, tokens int64)) (quota.Decision, error) {
 	ctx = context.WithoutCancel(ctx)
-	settle := func(m *ownReservation) (quota.Decision, error) {
-		mode, tokens := how(m.reservation)
-		d, err := l.settleParts(ctx, m.user, operation, m.reservation, m.record, mode, tokens)
+	settle := func(w written, expected string) (quota.Decision, error) {
+		r, err := decodeReservation(w.record)
+		if err != nil {
+			return quota.Decision{}, fmt.Errorf("operation %s: %w", operation, err)
+		}
+		mode, tokens := how(r)
+		d, err := l.settleParts(ctx, w.user, operation, r, expected, mode, tokens)
 		if err == nil {
-			d.Settled = m.settled(m.user, mode, tokens)
+			d.Settled = r.settled(w.user, mode, tokens)
 		}
 		return d, err
 	}
-	if m, known := l.own.take(operation); known {
-		if d, err := settle(&m); !errors.Is(err, errAnother) {
+	if mine, known := l.own.take(operation); known {
+		if d, err := settle(mine, mine.record); !errors.Is(err, errAnother) {
 			return d, err
 		}
 	}
-	m, err := l.find(ctx, operation)
+	w, err := l.find(ctx, operation)
 	if err != nil {
 		return quota.Decision{}, err
 	}
-	return settle(m)
+	return settle(w, "")
 }
 
 // find reads what is written down of a reservation.
-func (l *Ledger) find(ctx context.Context, operation string) (*ownReservation, error) {
+func (l *Ledger) find(ctx context.Context, operation string) (written, error) {
 	user, err := l.get(ctx, l.index(operation))
 	if err != nil {
-		return nil, err
+		return written{}, err
 	}
 	text := ""
 	if user != "" {
 		if text, err = l.get(ctx, l.prefix+string(userSubject(id.User(user)))+"o:"+operation); err != nil {
-			return nil, err
+			return written{}, err
 		}
 	}
-	r, err := decodeReservation(text)
-	if err != nil {
-		return nil, fmt.Errorf("operation %s: %w", operation, err)
+	record, reserved := recordOf(text)
+	if !reserved {
+		return written{}, fault.Missing("operation", operation)
 	}
-	if r == nil {
-		return nil, fault.Missing("operation", operation)
-	}
-	return &ownReservation{reservation: r, user: id.User(user)}, nil
+	return written{id.User(user), record}, nil
 }
 
 func (l *Ledger) get(ctx context.Context, key string) (value string, err error) {

@@ -18,18 +18,17 @@ var errAnother = errors.New("another reservation is written down")
 // own is what this node reserved: whoever settles it here, as most do, need not read it first. It may be forgotten, and
 // it may be wrong, if Redis lost the reservation and another was made in its place; so settling compares.
 type own struct {
-	*lru.Cache[string, ownReservation]
+	*lru.Cache[string, written]
 }
 
-// ownReservation is a reservation, its user, and what is written down of it; empty: that was just read.
-type ownReservation struct {
-	*reservation
+// written is whose a reservation is, and what is written down of it.
+type written struct {
 	user   id.User
 	record string
 }
 
 func newOwn() own {
-	cache, err := lru.New[string, ownReservation](ownAtMost)
+	cache, err := lru.New[string, written](ownAtMost)
 	if err != nil {
 		panic(err) // the size is positive
 	}
@@ -37,14 +36,14 @@ func newOwn() own {
 }
 
 // note remembers what was reserved, if it was just now.
-func (m own) note(o *quota.Operation, d *quota.Decision, r *reservation, record string) {
+func (m own) note(o *quota.Operation, d *quota.Decision, record string) {
 	if d.Admitted && !d.Repeated {
-		m.Add(o.ID, ownReservation{r, o.User, record})
+		m.Add(o.ID, written{o.User, record})
 	}
 }
 
 // take returns what was reserved, and forgets it: it is settled once.
-func (m own) take(operation string) (ownReservation, bool) {
+func (m own) take(operation string) (written, bool) {
 	one, known := m.Peek(operation)
 	if known {
 		m.Remove(operation)

@@ -76,12 +76,11 @@ func (l *Ledger) reserve(ctx context.Context, operation quota.Operation) (quota.
 
 // reserveAtOnce reserves in one step what one Redis has all keys of.
 func (l *Ledger) reserveAtOnce(ctx context.Context, operation quota.Operation, p *part) (d quota.Decision, err error) {
-	r := newReservation(operation)
-	record, err := r.encode()
+	record, err := newReservation(operation).encode()
 	if err != nil {
 		return d, err
 	}
-	defer func() { l.own.note(&operation, &d, r, record) }()
+	defer func() { l.own.note(&operation, &d, record) }()
 	if l.taker != nil && plain(operation.Rules) {
 		if d, decided, err := l.taker.reserve(ctx, &operation, record); decided || err != nil {
 			return d, err
@@ -94,8 +93,7 @@ func (l *Ledger) reserveAtOnce(ctx context.Context, operation quota.Operation, p
 }
 
 func (l *Ledger) takeParts(ctx context.Context, operation quota.Operation) (quota.Decision, error) {
-	r := newReservation(operation)
-	record, err := r.encode()
+	record, err := newReservation(operation).encode()
 	if err != nil {
 		return quota.Decision{}, err
 	}
@@ -128,7 +126,7 @@ func (l *Ledger) takeParts(ctx context.Context, operation quota.Operation) (quot
 		}
 	}
 	d.Admitted = true
-	l.own.note(&operation, &d, r, record)
+	l.own.note(&operation, &d, record)
 	return d, nil
 }
 

@@ -57,15 +57,19 @@ func (r *reservation) encode() (string, error) {
 	return string(text), err
 }
 
-// decodeReservation reads what take.lua wrote: after four words, what encode returned. It returns nil if the
-// operation is not known, or is no reservation.
-func decodeReservation(record string) (*reservation, error) {
-	words := strings.SplitN(record, " ", 5)
+// recordOf returns what encode returned of what take.lua wrote: after four words. Reserved is false if the operation is
+// not known, or is no reservation.
+func recordOf(text string) (record string, reserved bool) {
+	words := strings.SplitN(text, " ", 5)
 	if len(words) != 5 || words[0] == "T" {
-		return nil, nil
+		return "", false
 	}
+	return words[4], true
+}
+
+func decodeReservation(record string) (*reservation, error) {
 	r := &reservation{}
-	if err := json.Unmarshal([]byte(words[4]), r); err != nil {
+	if err := json.Unmarshal([]byte(record), r); err != nil {
 		return nil, fmt.Errorf("what is written down of the reservation: %w", err)
 	}
 	return r, nil

@@ -34,8 +34,15 @@ func (m *Metrics) WatchEndpoint(name string, stats func() inference.Stats) {
 func (m *Metrics) WatchMeaning(stats func() meaning.Stats) {
 	type s = meaning.Stats
 	m.registry.MustRegister(readings[s]{stats, []reading[s]{
-		gauge("embedding_tools", "Tools that have a vector.", func(s s) float64 { return float64(s.Vectors) }),
-		gauge("embedding_waiting", "Tools whose vector is yet to be made.", func(s s) float64 { return float64(s.Waiting) }),
+		gauge("embedding_tools", "Shared tools that have a vector in memory.", func(s s) float64 { return float64(s.Vectors) }),
+		gauge("embedding_waiting", "Texts of shared tools that have no vector yet.", func(s s) float64 { return float64(s.Waiting) }),
+		gauge("embedding_private_tools", "Private tools that have a vector in memory.", func(s s) float64 { return float64(s.Private) }),
+		gauge("embedding_private_owners", "Users whose private tools have vectors in memory.", func(s s) float64 { return float64(s.Owners) }),
+		counter("embedding_loaded_total", "Vectors of tools that were read from PostgreSQL.", func(s s) float64 { return float64(s.Loaded) }),
+		counter("embedding_broken_total", "Vectors that were found in PostgreSQL, are none, and were deleted.", func(s s) float64 { return float64(s.Broken) }),
+		counter("embedding_texts_total", "Texts of tools that the model made vectors of.", func(s s) float64 { return float64(s.Made) }),
+		counter("embedding_texts_failed_total", "Texts of tools that it was asked about in vain.", func(s s) float64 { return float64(s.Unmade) }),
+		counter("embedding_store_failures_total", "Questions about vectors to PostgreSQL that failed.", func(s s) float64 { return float64(s.StoreFailures) }),
 		counter("embedding_queries_total", "Searches whose vector was asked for.", func(s s) float64 { return float64(s.Asked) }),
 		counter("embedding_queries_remembered_total", "Searches whose vector was known.", func(s s) float64 { return float64(s.Remembered) }),
 		counter("embedding_queries_failed_total", "Searches that went on without a vector that was asked for.", func(s s) float64 { return float64(s.Failed) }),

@@ -165,6 +165,59 @@ func (RejectionReason) EnumDescriptor() ([]byte, []int) {
 	return file_toolgrant_v1_discovery_proto_rawDescGZIP(), []int{1}
 }
 
+// A model that makes searches better, if the operator has configured one.
+type SearchModel int32
+
+const (
+	// None.
+	SearchModel_SEARCH_MODEL_UNSPECIFIED SearchModel = 0
+	// Compares the meaning of the request with that of tools.
+	SearchModel_SEARCH_MODEL_EMBEDDING SearchModel = 1
+	// Orders the best matches anew.
+	SearchModel_SEARCH_MODEL_RERANKER SearchModel = 2
+)
+
+// Enum value maps for SearchModel.
+var (
+	SearchModel_name = map[int32]string{
+		0: "SEARCH_MODEL_UNSPECIFIED",
+		1: "SEARCH_MODEL_EMBEDDING",
+		2: "SEARCH_MODEL_RERANKER",
+	}
+	SearchModel_value = map[string]int32{
+		"SEARCH_MODEL_UNSPECIFIED": 0,
+		"SEARCH_MODEL_EMBEDDING":   1,
+		"SEARCH_MODEL_RERANKER":    2,
+	}
+)
+
+func (x SearchModel) Enum() *SearchModel {
+	p := new(SearchModel)
+	*p = x
+	return p
+}
+
+func (x SearchModel) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (SearchModel) Descriptor() protoreflect.EnumDescriptor {
+	return file_toolgrant_v1_discovery_proto_enumTypes[2].Descriptor()
+}
+
+func (SearchModel) Type() protoreflect.EnumType {
+	return &file_toolgrant_v1_discovery_proto_enumTypes[2]
+}
+
+func (x SearchModel) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use SearchModel.Descriptor instead.
+func (SearchModel) EnumDescriptor() ([]byte, []int) {
+	return file_toolgrant_v1_discovery_proto_rawDescGZIP(), []int{2}
+}
+
 // A tool that was found.
 type ToolMatch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1110,7 +1163,11 @@ const file_toolgrant_v1_discovery_proto_rawDesc = "" +
 	"\x1cREJECTION_REASON_UNSPECIFIED\x10\x00\x12!\n" +
 	"\x1dREJECTION_REASON_UNKNOWN_NAME\x10\x01\x12\x1d\n" +
 	"\x19REJECTION_REASON_WITHHELD\x10\x02\x12#\n" +
-	"\x1fREJECTION_REASON_NEEDS_APPROVAL\x10\x03B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
+	"\x1fREJECTION_REASON_NEEDS_APPROVAL\x10\x03*b\n" +
+	"\vSearchModel\x12\x1c\n" +
+	"\x18SEARCH_MODEL_UNSPECIFIED\x10\x00\x12\x1a\n" +
+	"\x16SEARCH_MODEL_EMBEDDING\x10\x01\x12\x19\n" +
+	"\x15SEARCH_MODEL_RERANKER\x10\x02B=Z;github.com/toolgrant/toolgrant/gen/toolgrant/v1;toolgrantv1b\x06proto3"
 
 var (
 	file_toolgrant_v1_discovery_proto_rawDescOnce sync.Once
@@ -1124,31 +1181,32 @@ func file_toolgrant_v1_discovery_proto_rawDescGZIP() []byte {
 	return file_toolgrant_v1_discovery_proto_rawDescData
 }
 
-var file_toolgrant_v1_discovery_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_toolgrant_v1_discovery_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
 var file_toolgrant_v1_discovery_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_toolgrant_v1_discovery_proto_goTypes = []any{
 	(MatchReasonKind)(0),   // 0: toolgrant.v1.MatchReasonKind
 	(RejectionReason)(0),   // 1: toolgrant.v1.RejectionReason
-	(*ToolMatch)(nil),      // 2: toolgrant.v1.ToolMatch
-	(*MatchReason)(nil),    // 3: toolgrant.v1.MatchReason
-	(*MatchFeatures)(nil),  // 4: toolgrant.v1.MatchFeatures
-	(*RelatedTool)(nil),    // 5: toolgrant.v1.RelatedTool
-	(*SearchFallback)(nil), // 6: toolgrant.v1.SearchFallback
-	(*FastPath)(nil),       // 7: toolgrant.v1.FastPath
-	(*EnabledTool)(nil),    // 8: toolgrant.v1.EnabledTool
-	(*RejectedTool)(nil),   // 9: toolgrant.v1.RejectedTool
-	(ToolSource)(0),        // 10: toolgrant.v1.ToolSource
-	(ToolRisk)(0),          // 11: toolgrant.v1.ToolRisk
-	(*WithheldTool)(nil),   // 12: toolgrant.v1.WithheldTool
+	(SearchModel)(0),       // 2: toolgrant.v1.SearchModel
+	(*ToolMatch)(nil),      // 3: toolgrant.v1.ToolMatch
+	(*MatchReason)(nil),    // 4: toolgrant.v1.MatchReason
+	(*MatchFeatures)(nil),  // 5: toolgrant.v1.MatchFeatures
+	(*RelatedTool)(nil),    // 6: toolgrant.v1.RelatedTool
+	(*SearchFallback)(nil), // 7: toolgrant.v1.SearchFallback
+	(*FastPath)(nil),       // 8: toolgrant.v1.FastPath
+	(*EnabledTool)(nil),    // 9: toolgrant.v1.EnabledTool
+	(*RejectedTool)(nil),   // 10: toolgrant.v1.RejectedTool
+	(ToolSource)(0),        // 11: toolgrant.v1.ToolSource
+	(ToolRisk)(0),          // 12: toolgrant.v1.ToolRisk
+	(*WithheldTool)(nil),   // 13: toolgrant.v1.WithheldTool
 }
 var file_toolgrant_v1_discovery_proto_depIdxs = []int32{
-	10, // 0: toolgrant.v1.ToolMatch.source:type_name -> toolgrant.v1.ToolSource
-	11, // 1: toolgrant.v1.ToolMatch.risk:type_name -> toolgrant.v1.ToolRisk
-	3,  // 2: toolgrant.v1.ToolMatch.why_matched:type_name -> toolgrant.v1.MatchReason
-	4,  // 3: toolgrant.v1.ToolMatch.features:type_name -> toolgrant.v1.MatchFeatures
+	11, // 0: toolgrant.v1.ToolMatch.source:type_name -> toolgrant.v1.ToolSource
+	12, // 1: toolgrant.v1.ToolMatch.risk:type_name -> toolgrant.v1.ToolRisk
+	4,  // 2: toolgrant.v1.ToolMatch.why_matched:type_name -> toolgrant.v1.MatchReason
+	5,  // 3: toolgrant.v1.ToolMatch.features:type_name -> toolgrant.v1.MatchFeatures
 	0,  // 4: toolgrant.v1.MatchReason.kind:type_name -> toolgrant.v1.MatchReasonKind
 	1,  // 5: toolgrant.v1.RejectedTool.reason:type_name -> toolgrant.v1.RejectionReason
-	12, // 6: toolgrant.v1.RejectedTool.withheld:type_name -> toolgrant.v1.WithheldTool
+	13, // 6: toolgrant.v1.RejectedTool.withheld:type_name -> toolgrant.v1.WithheldTool
 	7,  // [7:7] is the sub-list for method output_type
 	7,  // [7:7] is the sub-list for method input_type
 	7,  // [7:7] is the sub-list for extension type_name
@@ -1170,7 +1228,7 @@ func file_toolgrant_v1_discovery_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_toolgrant_v1_discovery_proto_rawDesc), len(file_toolgrant_v1_discovery_proto_rawDesc)),
-			NumEnums:      2,
+			NumEnums:      3,
 			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,

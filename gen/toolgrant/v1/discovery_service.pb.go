@@ -183,7 +183,10 @@ type SearchToolsResponse struct {
 	// See ResolveToolsResponse.stale.
 	Stale bool `protobuf:"varint,8,opt,name=stale,proto3" json:"stale,omitempty"`
 	// The mode that counts for the user. Unless it is V2, nothing is found, and fallback says so.
-	RoutingMode   RoutingMode `protobuf:"varint,9,opt,name=routing_mode,json=routingMode,proto3,enum=toolgrant.v1.RoutingMode" json:"routing_mode,omitempty"`
+	RoutingMode RoutingMode `protobuf:"varint,9,opt,name=routing_mode,json=routingMode,proto3,enum=toolgrant.v1.RoutingMode" json:"routing_mode,omitempty"`
+	// Models that the operator has configured and that did not help with this search: they were away, too slow, or wrong.
+	// Words and past requests alone tell the matches then.
+	MissedModels  []SearchModel `protobuf:"varint,10,rep,packed,name=missed_models,json=missedModels,proto3,enum=toolgrant.v1.SearchModel" json:"missed_models,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -279,6 +282,13 @@ func (x *SearchToolsResponse) GetRoutingMode() RoutingMode {
 		return x.RoutingMode
 	}
 	return RoutingMode_ROUTING_MODE_UNSPECIFIED
+}
+
+func (x *SearchToolsResponse) GetMissedModels() []SearchModel {
+	if x != nil {
+		return x.MissedModels
+	}
+	return nil
 }
 
 // See the RPC.
@@ -1024,7 +1034,7 @@ const file_toolgrant_v1_discovery_service_proto_rawDesc = "" +
 	"\aexplain\x18\n" +
 	" \x01(\bR\aexplain\x12;\n" +
 	"\vconsistency\x18\v \x01(\v2\x19.toolgrant.v1.ConsistencyR\vconsistencyB\a\n" +
-	"\x05_turn\"\xac\x03\n" +
+	"\x05_turn\"\xec\x03\n" +
 	"\x13SearchToolsResponse\x121\n" +
 	"\amatches\x18\x01 \x03(\v2\x17.toolgrant.v1.ToolMatchR\amatches\x123\n" +
 	"\arelated\x18\x02 \x03(\v2\x19.toolgrant.v1.RelatedToolR\arelated\x12%\n" +
@@ -1034,7 +1044,9 @@ const file_toolgrant_v1_discovery_service_proto_rawDesc = "" +
 	"\x0fcandidate_count\x18\x06 \x01(\x05R\x0ecandidateCount\x12\x1a\n" +
 	"\brevision\x18\a \x01(\tR\brevision\x12\x14\n" +
 	"\x05stale\x18\b \x01(\bR\x05stale\x12<\n" +
-	"\frouting_mode\x18\t \x01(\x0e2\x19.toolgrant.v1.RoutingModeR\vroutingMode\"\x93\x03\n" +
+	"\frouting_mode\x18\t \x01(\x0e2\x19.toolgrant.v1.RoutingModeR\vroutingMode\x12>\n" +
+	"\rmissed_models\x18\n" +
+	" \x03(\x0e2\x19.toolgrant.v1.SearchModelR\fmissedModels\"\x93\x03\n" +
 	"\x12EnableToolsRequest\x12#\n" +
 	"\achat_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\xa8\xb2\x8f\x04\x01R\x06chatId\x12#\n" +
@@ -1153,14 +1165,15 @@ var file_toolgrant_v1_discovery_service_proto_goTypes = []any{
 	(*SearchFallback)(nil),             // 16: toolgrant.v1.SearchFallback
 	(*FastPath)(nil),                   // 17: toolgrant.v1.FastPath
 	(RoutingMode)(0),                   // 18: toolgrant.v1.RoutingMode
-	(ChatActor)(0),                     // 19: toolgrant.v1.ChatActor
-	(*EnabledTool)(nil),                // 20: toolgrant.v1.EnabledTool
-	(*RejectedTool)(nil),               // 21: toolgrant.v1.RejectedTool
-	(*ChatLogEntry)(nil),               // 22: toolgrant.v1.ChatLogEntry
-	(*RoutingModeSetting)(nil),         // 23: toolgrant.v1.RoutingModeSetting
-	(*timestamppb.Timestamp)(nil),      // 24: google.protobuf.Timestamp
-	(*DiscoveryReport)(nil),            // 25: toolgrant.v1.DiscoveryReport
-	(*CoreSuggestion)(nil),             // 26: toolgrant.v1.CoreSuggestion
+	(SearchModel)(0),                   // 19: toolgrant.v1.SearchModel
+	(ChatActor)(0),                     // 20: toolgrant.v1.ChatActor
+	(*EnabledTool)(nil),                // 21: toolgrant.v1.EnabledTool
+	(*RejectedTool)(nil),               // 22: toolgrant.v1.RejectedTool
+	(*ChatLogEntry)(nil),               // 23: toolgrant.v1.ChatLogEntry
+	(*RoutingModeSetting)(nil),         // 24: toolgrant.v1.RoutingModeSetting
+	(*timestamppb.Timestamp)(nil),      // 25: google.protobuf.Timestamp
+	(*DiscoveryReport)(nil),            // 26: toolgrant.v1.DiscoveryReport
+	(*CoreSuggestion)(nil),             // 27: toolgrant.v1.CoreSuggestion
 }
 var file_toolgrant_v1_discovery_service_proto_depIdxs = []int32{
 	12, // 0: toolgrant.v1.SearchToolsRequest.surface:type_name -> toolgrant.v1.Surface
@@ -1170,42 +1183,43 @@ var file_toolgrant_v1_discovery_service_proto_depIdxs = []int32{
 	16, // 4: toolgrant.v1.SearchToolsResponse.fallback:type_name -> toolgrant.v1.SearchFallback
 	17, // 5: toolgrant.v1.SearchToolsResponse.fast_path:type_name -> toolgrant.v1.FastPath
 	18, // 6: toolgrant.v1.SearchToolsResponse.routing_mode:type_name -> toolgrant.v1.RoutingMode
-	12, // 7: toolgrant.v1.EnableToolsRequest.surface:type_name -> toolgrant.v1.Surface
-	19, // 8: toolgrant.v1.EnableToolsRequest.actor:type_name -> toolgrant.v1.ChatActor
-	20, // 9: toolgrant.v1.EnableToolsResponse.enabled:type_name -> toolgrant.v1.EnabledTool
-	21, // 10: toolgrant.v1.EnableToolsResponse.rejected:type_name -> toolgrant.v1.RejectedTool
-	22, // 11: toolgrant.v1.EnableToolsResponse.entries:type_name -> toolgrant.v1.ChatLogEntry
-	18, // 12: toolgrant.v1.SetRoutingModeRequest.mode:type_name -> toolgrant.v1.RoutingMode
-	13, // 13: toolgrant.v1.ListRoutingModesRequest.consistency:type_name -> toolgrant.v1.Consistency
-	23, // 14: toolgrant.v1.ListRoutingModesResponse.modes:type_name -> toolgrant.v1.RoutingModeSetting
-	24, // 15: toolgrant.v1.GetDiscoveryReportRequest.start_time:type_name -> google.protobuf.Timestamp
-	24, // 16: toolgrant.v1.GetDiscoveryReportRequest.end_time:type_name -> google.protobuf.Timestamp
-	18, // 17: toolgrant.v1.GetDiscoveryReportRequest.mode:type_name -> toolgrant.v1.RoutingMode
-	25, // 18: toolgrant.v1.GetDiscoveryReportResponse.reports:type_name -> toolgrant.v1.DiscoveryReport
-	24, // 19: toolgrant.v1.GetDiscoveryReportResponse.start_time:type_name -> google.protobuf.Timestamp
-	24, // 20: toolgrant.v1.GetDiscoveryReportResponse.end_time:type_name -> google.protobuf.Timestamp
-	24, // 21: toolgrant.v1.SuggestCoreToolsRequest.start_time:type_name -> google.protobuf.Timestamp
-	24, // 22: toolgrant.v1.SuggestCoreToolsRequest.end_time:type_name -> google.protobuf.Timestamp
-	26, // 23: toolgrant.v1.SuggestCoreToolsResponse.suggestions:type_name -> toolgrant.v1.CoreSuggestion
-	24, // 24: toolgrant.v1.SuggestCoreToolsResponse.start_time:type_name -> google.protobuf.Timestamp
-	24, // 25: toolgrant.v1.SuggestCoreToolsResponse.end_time:type_name -> google.protobuf.Timestamp
-	0,  // 26: toolgrant.v1.DiscoveryService.SearchTools:input_type -> toolgrant.v1.SearchToolsRequest
-	2,  // 27: toolgrant.v1.DiscoveryService.EnableTools:input_type -> toolgrant.v1.EnableToolsRequest
-	4,  // 28: toolgrant.v1.DiscoveryService.SetRoutingMode:input_type -> toolgrant.v1.SetRoutingModeRequest
-	6,  // 29: toolgrant.v1.DiscoveryService.ListRoutingModes:input_type -> toolgrant.v1.ListRoutingModesRequest
-	8,  // 30: toolgrant.v1.DiscoveryService.GetDiscoveryReport:input_type -> toolgrant.v1.GetDiscoveryReportRequest
-	10, // 31: toolgrant.v1.DiscoveryService.SuggestCoreTools:input_type -> toolgrant.v1.SuggestCoreToolsRequest
-	1,  // 32: toolgrant.v1.DiscoveryService.SearchTools:output_type -> toolgrant.v1.SearchToolsResponse
-	3,  // 33: toolgrant.v1.DiscoveryService.EnableTools:output_type -> toolgrant.v1.EnableToolsResponse
-	5,  // 34: toolgrant.v1.DiscoveryService.SetRoutingMode:output_type -> toolgrant.v1.SetRoutingModeResponse
-	7,  // 35: toolgrant.v1.DiscoveryService.ListRoutingModes:output_type -> toolgrant.v1.ListRoutingModesResponse
-	9,  // 36: toolgrant.v1.DiscoveryService.GetDiscoveryReport:output_type -> toolgrant.v1.GetDiscoveryReportResponse
-	11, // 37: toolgrant.v1.DiscoveryService.SuggestCoreTools:output_type -> toolgrant.v1.SuggestCoreToolsResponse
-	32, // [32:38] is the sub-list for method output_type
-	26, // [26:32] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	19, // 7: toolgrant.v1.SearchToolsResponse.missed_models:type_name -> toolgrant.v1.SearchModel
+	12, // 8: toolgrant.v1.EnableToolsRequest.surface:type_name -> toolgrant.v1.Surface
+	20, // 9: toolgrant.v1.EnableToolsRequest.actor:type_name -> toolgrant.v1.ChatActor
+	21, // 10: toolgrant.v1.EnableToolsResponse.enabled:type_name -> toolgrant.v1.EnabledTool
+	22, // 11: toolgrant.v1.EnableToolsResponse.rejected:type_name -> toolgrant.v1.RejectedTool
+	23, // 12: toolgrant.v1.EnableToolsResponse.entries:type_name -> toolgrant.v1.ChatLogEntry
+	18, // 13: toolgrant.v1.SetRoutingModeRequest.mode:type_name -> toolgrant.v1.RoutingMode
+	13, // 14: toolgrant.v1.ListRoutingModesRequest.consistency:type_name -> toolgrant.v1.Consistency
+	24, // 15: toolgrant.v1.ListRoutingModesResponse.modes:type_name -> toolgrant.v1.RoutingModeSetting
+	25, // 16: toolgrant.v1.GetDiscoveryReportRequest.start_time:type_name -> google.protobuf.Timestamp
+	25, // 17: toolgrant.v1.GetDiscoveryReportRequest.end_time:type_name -> google.protobuf.Timestamp
+	18, // 18: toolgrant.v1.GetDiscoveryReportRequest.mode:type_name -> toolgrant.v1.RoutingMode
+	26, // 19: toolgrant.v1.GetDiscoveryReportResponse.reports:type_name -> toolgrant.v1.DiscoveryReport
+	25, // 20: toolgrant.v1.GetDiscoveryReportResponse.start_time:type_name -> google.protobuf.Timestamp
+	25, // 21: toolgrant.v1.GetDiscoveryReportResponse.end_time:type_name -> google.protobuf.Timestamp
+	25, // 22: toolgrant.v1.SuggestCoreToolsRequest.start_time:type_name -> google.protobuf.Timestamp
+	25, // 23: toolgrant.v1.SuggestCoreToolsRequest.end_time:type_name -> google.protobuf.Timestamp
+	27, // 24: toolgrant.v1.SuggestCoreToolsResponse.suggestions:type_name -> toolgrant.v1.CoreSuggestion
+	25, // 25: toolgrant.v1.SuggestCoreToolsResponse.start_time:type_name -> google.protobuf.Timestamp
+	25, // 26: toolgrant.v1.SuggestCoreToolsResponse.end_time:type_name -> google.protobuf.Timestamp
+	0,  // 27: toolgrant.v1.DiscoveryService.SearchTools:input_type -> toolgrant.v1.SearchToolsRequest
+	2,  // 28: toolgrant.v1.DiscoveryService.EnableTools:input_type -> toolgrant.v1.EnableToolsRequest
+	4,  // 29: toolgrant.v1.DiscoveryService.SetRoutingMode:input_type -> toolgrant.v1.SetRoutingModeRequest
+	6,  // 30: toolgrant.v1.DiscoveryService.ListRoutingModes:input_type -> toolgrant.v1.ListRoutingModesRequest
+	8,  // 31: toolgrant.v1.DiscoveryService.GetDiscoveryReport:input_type -> toolgrant.v1.GetDiscoveryReportRequest
+	10, // 32: toolgrant.v1.DiscoveryService.SuggestCoreTools:input_type -> toolgrant.v1.SuggestCoreToolsRequest
+	1,  // 33: toolgrant.v1.DiscoveryService.SearchTools:output_type -> toolgrant.v1.SearchToolsResponse
+	3,  // 34: toolgrant.v1.DiscoveryService.EnableTools:output_type -> toolgrant.v1.EnableToolsResponse
+	5,  // 35: toolgrant.v1.DiscoveryService.SetRoutingMode:output_type -> toolgrant.v1.SetRoutingModeResponse
+	7,  // 36: toolgrant.v1.DiscoveryService.ListRoutingModes:output_type -> toolgrant.v1.ListRoutingModesResponse
+	9,  // 37: toolgrant.v1.DiscoveryService.GetDiscoveryReport:output_type -> toolgrant.v1.GetDiscoveryReportResponse
+	11, // 38: toolgrant.v1.DiscoveryService.SuggestCoreTools:output_type -> toolgrant.v1.SuggestCoreToolsResponse
+	33, // [33:39] is the sub-list for method output_type
+	27, // [27:33] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_toolgrant_v1_discovery_service_proto_init() }

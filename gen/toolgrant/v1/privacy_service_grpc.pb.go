@@ -31,8 +31,9 @@ const (
 // What is known of single users.
 type PrivacyServiceClient interface {
 	// Deletes all that is stored of a user, whether the user exists or not: the user with devices, memberships and default
-	// Avatars; private tools, wherever they are named; chats with their logs, ended or not; approvals; how calls went;
-	// searches, and what was learned from them; limits of the user's own, resets, and what was used of quotas.
+	// Avatars; private tools, wherever they are named, and what models made of them; chats with their logs, ended or
+	// not; approvals; how calls went; searches, and what was learned from them; limits of the user's own, resets, and what
+	// was used of quotas.
 	//
 	// The database is changed in one transaction, and an entry of the audit log (ERASE, of kind "user") tells of it in
 	// the same one. That log keeps its older entries of the user. What servers have in memory is written at most a
@@ -71,8 +72,9 @@ func (c *privacyServiceClient) EraseUser(ctx context.Context, in *EraseUserReque
 // What is known of single users.
 type PrivacyServiceServer interface {
 	// Deletes all that is stored of a user, whether the user exists or not: the user with devices, memberships and default
-	// Avatars; private tools, wherever they are named; chats with their logs, ended or not; approvals; how calls went;
-	// searches, and what was learned from them; limits of the user's own, resets, and what was used of quotas.
+	// Avatars; private tools, wherever they are named, and what models made of them; chats with their logs, ended or
+	// not; approvals; how calls went; searches, and what was learned from them; limits of the user's own, resets, and what
+	// was used of quotas.
 	//
 	// The database is changed in one transaction, and an entry of the audit log (ERASE, of kind "user") tells of it in
 	// the same one. That log keeps its older entries of the user. What servers have in memory is written at most a

@@ -246,6 +246,18 @@ type Membership struct {
 	ExpireTime *time.Time
 }
 
+// What a model says that texts of private tools mean, for their owners only.
+type PrivateVector struct {
+	OwnerUserID string
+	ToolID      string
+	Fingerprint []byte
+	Dimensions  int32
+	Vector      []byte
+	Model       string
+	CreateTime  time.Time
+	NeedTime    time.Time
+}
+
 // Rules about how often tools, or the tools of a type, may be called.
 type Quota struct {
 	QuotaID         string
@@ -353,6 +365,16 @@ type SearchUse struct {
 	CreateTime time.Time
 }
 
+// What a model says that texts of shared tools mean; deleted when not needed for long.
+type SharedVector struct {
+	Fingerprint []byte
+	Dimensions  int32
+	Vector      []byte
+	Model       string
+	CreateTime  time.Time
+	NeedTime    time.Time
+}
+
 // Tool types with a configuration and a prompt: the unit of control.
 type Tool struct {
 	ToolID               string
@@ -417,4 +439,11 @@ type User struct {
 	GroupIds    []string
 	StartTimes  []time.Time
 	ExpireTimes []time.Time
+}
+
+// Which vectors servers ask a model for; gone when they have them.
+type VectorClaim struct {
+	Fingerprint []byte
+	Claimant    string
+	ExpireTime  time.Time
 }

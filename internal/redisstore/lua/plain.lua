@@ -21,7 +21,7 @@
 -- Numbers become texts slowly, so those that many need are kept as such; and a field is found slowly that is not among the first of a hash: so what is read always
 -- is written first.
 local OF_RULE, SLACK, LEASES_AT_ONCE = 6, 60000, 1000
-local KEYS, ARGV, call, format = KEYS, ARGV, redis.call, string.format -- globals are slower
+local KEYS, ARGV, call, pcall, format = KEYS, ARGV, redis.call, redis.pcall, string.format -- globals are slower
 local remember = ARGV[1]
 
 local names = {} -- of cells
@@ -29,10 +29,9 @@ local names = {} -- of cells
 local master -- this one, once it was asked
 
 -- versionOf is the next version of a counter that is archived, see restore.lua; nil: it must be restored first.
-local function versionOf(key)
+local function versionOf(version, of)
 	master = master or masterName() or '?'
-	local v = call('HMGET', key, 'v', 'm')
-	return v[2] == master and max(us, tonumber(v[1]) + 1) or nil
+	return of == master and max(us, tonumber(version) + 1) or nil
 end
 
 -- drop forgets the slots of a window that came back. It answers what is left, since which slot, and which cells are to go.
@@ -76,14 +75,14 @@ end
 
 -- consumes reads a rule's counter, and says whether consuming can be decided here, and what is to be written.
 local function consumes(r, rule, units, key)
-	local f, used, writes
-	r.gone = nil
+	local f, used
+	r.gone, r.oldest = nil, nil
 	if rule.kind == 's' then
 		local window = rule.window
 		local slot = floor(ms * SLOTS / window)
 		local cell = names[slot % CELLS] or tostring(slot % CELLS)
 		names[slot % CELLS] = cell
-		f = redis.pcall('HMGET', key, 'h', 'u', 'o', cell)
+		if rule.archived then f = pcall('HMGET', key, 'h', 'u', 'o', cell, 'v', 'm') else f = pcall('HMGET', key, 'h', 'u', 'o', cell) end
 		if f.err then return end
 		used = tonumber(f[2] or 0)
 		local oldest, now = used > 0 and tonumber(f[3]) or slot, tonumber(f[4] or 0)
@@ -94,31 +93,39 @@ local function consumes(r, rule, units, key)
 		end
 		r.back = ceil((oldest + CELLS) * window / SLOTS)
 		r.ends = (used == 0 or now == 0) and ceil((slot + CELLS) * window / SLOTS)
-		if used > 0 and not r.gone then
-			writes = {'u', used + units, cell, now + units}
-		else
-			writes = {'h', '0', 'u', used + units, 'o', oldest, cell, now + units}
-		end
+		r.oldest, r.place, r.at = oldest, cell, format('%d', now + units)
 	else
 		local begin, ends = rule.from, rule.to
 		if ms < tonumber(begin) or tonumber(ends) <= ms then return end
-		f = redis.pcall('HMGET', key, 'h', 'u', 'p')
+		if rule.archived then f = pcall('HMGET', key, 'h', 'u', 'p', 'e', 'v', 'm') else f = pcall('HMGET', key, 'h', 'u', 'p') end
 		if f.err then return end
 		if f[3] == begin then used = tonumber(f[2]) elseif tonumber(f[3] or 0) < tonumber(begin) then used = 0 end
 		if not used then return end
 		r.back, r.ends = tonumber(ends), used == 0 and ends
-		writes = used > 0 and {'u', used + units} or {'h', '0', 'u', units, 'p', begin}
+		r.place, r.at = 'p', begin
 	end
 	r.used = used + units
 	if f[1] and f[1] ~= '0' or r.used > rule.limit then return end
-	if r.ends then writes[#writes + 1], writes[#writes + 2] = 'e', '0' end
-	if rule.archived then
-		local version = versionOf(key)
-		if not version then return end
-		writes[#writes + 1], writes[#writes + 2] = 'v', version
-	end
-	r.writes = units > 0 and writes
+	r.units, r.version = units, rule.archived and versionOf(f[5], f[6])
+	if rule.archived and not r.version then return end
 	return true
+end
+
+-- charge writes down what is consumed.
+local function charge(r, key)
+	local used = format('%d', r.used)
+	if r.ends then -- nothing was consumed in this slot or period before
+		local writes = {'h', '0', 'u', used, r.place, r.at, 'e', '0'}
+		if r.oldest then writes = {'h', '0', 'u', used, 'o', r.oldest, r.place, r.at, 'e', '0'} end
+		if r.version then writes[#writes + 1], writes[#writes + 2] = 'v', r.version end
+		if r.gone then call('HDEL', key, unpack(r.gone)) end
+		call('HSET', key, unpack(writes))
+		call('PEXPIREAT', key, r.ends)
+	elseif r.version then
+		call('HSET', key, 'u', used, r.place, r.at, 'v', r.version)
+	else
+		call('HSET', key, 'u', used, r.place, r.at)
+	end
 end
 
 -- reserves reads a rule's counter, and says whether reserving can be decided here.
@@ -128,7 +135,7 @@ local function reserves(r, rule, units, key, leases, leased)
 	if rule.kind == 's' then
 		local window = rule.window
 		local slot = floor(ms * SLOTS / window)
-		f = redis.pcall('HMGET', key, 'h', 'u', 'o', 'e', 'f')
+		if rule.archived then f = pcall('HMGET', key, 'h', 'u', 'o', 'e', 'f', 'v', 'm') else f = pcall('HMGET', key, 'h', 'u', 'o', 'e', 'f') end
 		if f.err then return end
 		r.used = tonumber(f[2] or 0)
 		local oldest = r.used > 0 and tonumber(f[3]) or slot
@@ -139,7 +146,7 @@ local function reserves(r, rule, units, key, leases, leased)
 	else
 		local begin, ends = rule.from, rule.to
 		if ms < tonumber(begin) or tonumber(ends) <= ms then return end
-		f = redis.pcall('HMGET', key, 'h', 'u', 'p', 'e', 'f')
+		if rule.archived then f = pcall('HMGET', key, 'h', 'u', 'p', 'e', 'f', 'v', 'm') else f = pcall('HMGET', key, 'h', 'u', 'p', 'e', 'f') end
 		if f.err then return end
 		if f[3] == begin then r.used = tonumber(f[2]) elseif tonumber(f[3] or 0) < tonumber(begin) then r.used = 0 end
 		if not r.used then return end
@@ -149,11 +156,8 @@ local function reserves(r, rule, units, key, leases, leased)
 	r.held, r.lasts, r.first, r.over = tonumber(f[1] or 0), tonumber(f[4] or 0), tonumber(f[5] or 0), 0
 	r.anew = r.held == 0 or r.gone
 	if units == 0 or r.held > 0 and not gather(r, rule, leases) or r.used + r.held + units > rule.limit then return end
-	r.version = nil
-	if rule.archived then
-		r.version = versionOf(key)
-		if not r.version then return end
-	end
+	r.version = rule.archived and versionOf(f[6], f[7])
+	if rule.archived and not r.version then return end
 	r.needed = needed(r, rule, leases, leased)
 	return true
 end
@@ -231,11 +235,7 @@ while KEYS[key] do
 			answer[n] = 1
 			for i = 0, count - 1 do
 				local r = rules[i]
-				if r.writes then
-					if r.gone then call('HDEL', KEYS[key + i], unpack(r.gone)) end
-					call('HSET', KEYS[key + i], unpack(r.writes))
-					if r.ends then call('PEXPIREAT', KEYS[key + i], r.ends) end
-				end
+				if r.units > 0 then charge(r, KEYS[key + i]) end
 				answer[n + 1], answer[n + 2] = r.used, r.used > 0 and r.back or 0
 				n = n + 2
 			end
