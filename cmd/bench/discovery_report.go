@@ -73,37 +73,36 @@ func learningReport(sets []*dataSet, weights discovery.Weights) *discoveryReport
 	for _, s := range sets {
 		index := discovery.NewIndex(s.searched())
 		chosen := sampled(s.queries)
-		measure := func(what string, change func(int, []discovery.Request) []discovery.Request, asked func(int) bool) {
-			kept := 0
-			q := learned(index, weights, s.queries, func(fold int, requests []discovery.Request) []discovery.Request {
-				requests = change(fold, requests)
-				if fold == 0 {
-					kept = len(requests)
-				}
-				return requests
-			}, func(i int) bool { return chosen(i) && asked(i) }).quality()
+		measure := func(what string, change func(int, []discovery.Request) []discovery.Request) {
+			kept, q := countedLearned(index, weights, s.queries, change, chosen)
 			r.add(s.name, what, kept, q.Queries, q.Top1, q.Top3)
 		}
 		for _, most := range []int{0, 1, 2, 3, 5, 10, 20, 40, 80} {
-			measure(fmt.Sprintf("at most %d a tool", most), func(_ int, requests []discovery.Request) []discovery.Request { return atMost(requests, most) }, all)
+			measure(fmt.Sprintf("at most %d a tool", most), func(_ int, requests []discovery.Request) []discovery.Request { return atMost(requests, most) })
 		}
 		tools := relevantTools(s.queries)
 		for _, percent := range []uint32{0, 20, 50} {
 			measure(fmt.Sprintf("%d %% wrong", percent), func(_ int, requests []discovery.Request) []discovery.Request {
 				return mislabel(requests, tools, percent)
-			}, all)
+			})
 		}
-		fresh := func(tool id.Tool) bool { return hash(string(tool))%5 == 0 }
-		known := func(q *dataQuery) bool { return !slices.ContainsFunc(q.Relevant, fresh) }
-		noneOfFresh := func(_ int, requests []discovery.Request) []discovery.Request {
-			return slices.DeleteFunc(requests, func(r discovery.Request) bool { return slices.ContainsFunc(r.Tools, fresh) })
-		}
-		measure("new tools, nobody has history", func(int, []discovery.Request) []discovery.Request { return nil }, func(i int) bool { return !known(&s.queries[i]) })
-		measure("new tools, the others have history", noneOfFresh, func(i int) bool { return !known(&s.queries[i]) })
-		measure("the others", noneOfFresh, func(i int) bool { return known(&s.queries[i]) })
+		reportNewTools(r, s, weights)
 	}
-	r.Remarks = append(r.Remarks, "“New tools” are a fifth of all, by a hash of their names. Past requests are those of the first fold.")
+	r.Remarks = append(r.Remarks, "“New tools” are a fifth of all, by a hash of their names, and there for so many percent of the past requests. Past requests are those of the first fold.")
 	return r
+}
+
+// countedLearned is learned, with how many past requests there were in the first fold.
+func countedLearned(index *discovery.Index, weights discovery.Weights, queries []dataQuery,
+	change func(fold int, requests []discovery.Request) []discovery.Request, asked func(i int) bool) (kept int, q quality) {
+	q = learned(index, weights, queries, func(fold int, requests []discovery.Request) []discovery.Request {
+		requests = change(fold, requests)
+		if fold == 0 {
+			kept = len(requests)
+		}
+		return requests
+	}, asked).quality()
+	return kept, q
 }
 
 // atMost keeps so many requests of each tool, the first ones.

@@ -75,6 +75,15 @@ func TestDiscoveryAbout(t *testing.T) {
 			t.Errorf("--about %s: %v", about, rows)
 		}
 	}
+	said := map[any]bool{}
+	for _, row := range discoveryRows(t, "--data", dir, "--about", "learning") {
+		said[row[1]] = true
+	}
+	for _, what := range []string{"new tools, nobody has history", "new tools, there for 0 %", "the others, there for 0 %", "new tools, there for 50 %"} {
+		if !said[what] {
+			t.Errorf("--about learning does not tell of %q", what)
+		}
+	}
 	row := discoveryRows(t, "--data", dir, "--about", "tokens")[0]
 	if all, three := row[2].(float64), row[3].(float64); all < 60 || three < 60 || three > 400 {
 		t.Errorf("tokens: %v", row)

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/toolgrant/toolgrant/internal/id"
 	"github.com/toolgrant/toolgrant/internal/quota"
@@ -89,6 +90,9 @@ type Tool struct {
 	Health               HealthPolicy             `json:"health"`
 	MCP                  ToolMCP                  `json:"mcp"`
 	Quotas               []quota.Rule             `json:"quotas"` // besides the type's
+	// Created is since when the tool is there; the zero time: since before that was noted. It is not the operator's: no edit
+	// touches it.
+	Created time.Time `json:"-"`
 }
 
 // TitleIn returns what people call the tool in a language: the localized title, else the title, else the

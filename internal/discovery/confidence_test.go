@@ -39,3 +39,30 @@ func TestConfidenceFallsWithSize(t *testing.T) {
 		last = now
 	}
 }
+
+// Talk has some words of the requests that a tool is used for. That it is much less like them than they are like one another
+// makes it less sure that the tool is meant, and a request that is as like them is sure all the same.
+func TestWhatIsUnlikeIsLessSure(t *testing.T) {
+	var past []Request
+	for i := range 40 {
+		past = append(past, remembered(fmt.Sprintf("how warm is it outside this evening in town%c", 'a'+rune(i%26)), "weather.current"))
+	}
+	confidence := func(text string, unlike float64) (float64, float64) {
+		w := DefaultWeights()
+		w.Confidence.Unlike = unlike
+		h := NewHistory(past, &w.Learned, DefaultHistoryLimits())
+		matches := NewRanker(NewIndex(office(t)), w, Level{h, 1}).find(text)
+		m := matches[place(matches, "weather.current")]
+		return m.Confidence, m.Features.Unlike
+	}
+	weight := DefaultWeights().Confidence.Unlike
+	const talk, alike = "how is your evening", "how warm is it outside this evening in townc"
+	without, _ := confidence(talk, 0)
+	if with, unlike := confidence(talk, weight); with > without-0.05 || unlike < 0.1 {
+		t.Errorf("talk: %v, without %v, unlike by %v", with, without, unlike)
+	}
+	without, _ = confidence(alike, 0)
+	if with, unlike := confidence(alike, weight); with < without-0.01 || unlike > 0.1 {
+		t.Errorf("a request as usual: %v, without %v, unlike by %v", with, without, unlike)
+	}
+}

@@ -42,6 +42,8 @@ type History struct {
 	byWord  [][]uint32 // requests that have the word
 	past    []pastRequest
 	trust   trust
+	made    []madeAt  // by time
+	own     []float64 // of each tool, how like its requests are to one another
 	inverse []float32 // by request: 1 over the length of its vector
 }
 
@@ -70,6 +72,7 @@ func NewHistory(requests []Request, weights *LearnedWeights, limits HistoryLimit
 	h.number(kept)
 	h.weigh(kept, weights)
 	h.fold(kept)
+	h.date(kept)
 	h.measure(kept, weights)
 	return h
 }
@@ -90,7 +93,7 @@ func keep(requests []Request, limits HistoryLimits) []Request {
 	}
 	slices.SortFunc(sorted, func(a, b Request) int {
 		return cmp.Or(-cmp.Compare(a.Weight, b.Weight), slices.Compare(a.Features, b.Features),
-			slices.Compare(a.Tools, b.Tools), cmp.Compare(a.Contributor, b.Contributor))
+			slices.Compare(a.Tools, b.Tools), cmp.Compare(a.Contributor, b.Contributor), a.Time.Compare(b.Time))
 	})
 	counts := map[id.Tool]int{}
 	total := map[contribution]float64{}
@@ -256,6 +259,7 @@ func (h *History) fold(kept []Request) {
 			list[j].centroid /= float32(math.Sqrt(square[list[j].tool]))
 		}
 	}
+	h.compareOwn(square)
 	for _, length := range h.lengths {
 		h.average += length
 	}

@@ -74,7 +74,7 @@ func (r *Ranker) learned(l *level, q *Text, c *Candidates, s *scratch) (gate flo
 		return 0
 	}
 	if len(s.share) == 0 {
-		s.share = zeros(s.share, len(s.score))
+		s.share, s.unlike = zeros(s.share, len(s.score)), zeros(s.unlike, len(s.score))
 	}
 	s.history, s.backOff, s.against = zeros(s.history, len(s.score)), zeros(s.backOff, len(s.score)), zeros(s.against, len(s.score))
 	for i, slot := range l.slots {
@@ -84,8 +84,10 @@ func (r *Ranker) learned(l *level, q *Text, c *Candidates, s *scratch) (gate flo
 		sums := &s.past[slot]
 		s.history[slot] = (w.Log*part(sums.log, most.log) + w.Centroid*part(sums.centroid, most.centroid) + w.Nearest*part(sums.nearest, most.nearest)) / all
 		s.backOff[slot], s.against[slot] = l.backOff[i], l.against[i]
+		s.unlike[slot] = l.backOff[i] * (l.own[i] - sums.centroid)
 	}
 	counts := gate * l.share * w.Share
+	l.beforeNew(s)
 	for slot, before := range s.score {
 		if before == 0 && s.history[slot] == 0 {
 			continue
@@ -98,6 +100,7 @@ func (r *Ranker) learned(l *level, q *Text, c *Candidates, s *scratch) (gate flo
 		s.score[slot] = (1-counts*b)*before + counts*w.Scale*(b*s.history[slot]+(1-b)*w.Unproven*before)
 		s.share[slot] = 1 - (1-s.share[slot])*(1-counts*b) // of all levels so far
 	}
+	r.creditNew(l, c, counts, s)
 	return gate
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
 	"github.com/toolgrant/toolgrant/internal/id"
@@ -77,6 +78,30 @@ func TestAToolWithoutHistoryIsNotBuried(t *testing.T) {
 	few, many := ranker(office(t), past[0]).find(text), ranker(office(t), past...).find(text)
 	if a, b := few[place(few, "image.make")].Features.HistoryShare, many[place(many, "image.make")].Features.HistoryShare; !(0 < a && a < b) {
 		t.Errorf("history counts %v with one request and %v with sixty", a, b)
+	}
+}
+
+// Among tools with much history, one that came after it is found by its words, as if it had some; one that was there all the
+// time and that nobody chose is not.
+func TestANewToolIsToldFromOneThatNobodyWants(t *testing.T) {
+	const text = "a frame in style and colour with a fox"
+	var past []Request
+	for i := range 600 {
+		one := remembered(fmt.Sprintf("paint a picture with a fox in style%c and colour%c", 'a'+rune(i%26), 'a'+rune(i/26)), "image.make")
+		one.Time = day(i)
+		past = append(past, one)
+	}
+	first := func(created time.Time) id.Tool {
+		framer := Tool{ID: "image.frame", Name: "frame_image", Descriptions: []string{"Put a frame of wood around a picture"}, Created: created}
+		return ranker(append(office(t), framer), past...).find(text)[0].Tool
+	}
+	if found := first(day(600)); found != "image.frame" {
+		t.Errorf("a new tool: %s is first", found)
+	}
+	for _, created := range []time.Time{{}, day(0)} {
+		if found := first(created); found != "image.make" {
+			t.Errorf("a tool that nobody wants: %s is first", found)
+		}
 	}
 }
 

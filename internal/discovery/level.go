@@ -18,6 +18,7 @@ type level struct {
 	against []float64 // the same where it speaks against the tool
 	// only is, by past request, the slot of its one tool; -1: the index does not have it, severalTools: it needed several.
 	only []int32
+	new  []newTool
 	// impacts is, by word, what it is worth to the tools of the index; made when it is first searched for.
 	impacts []atomic.Pointer[[]pastImpact]
 }
@@ -43,6 +44,7 @@ func (r *Ranker) level(one Level) level {
 		l.backOff[i] = h.weight[i] / (h.weight[i] + w.BackOff)
 		l.against[i] = h.weight[i] / (h.weight[i] + max(w.BackOff, w.BackOffAgainst))
 	}
+	l.new = l.newTools(r.index, &r.weights.NewTool)
 	l.only = make([]int32, len(h.past))
 	for i := range h.past {
 		if tools := h.past[i].tools; len(tools) == 1 {

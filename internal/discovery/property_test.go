@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -20,6 +21,16 @@ func genText(most int) *rapid.Generator[string] {
 	})
 }
 
+// genTime draws a day, or none.
+func genTime() *rapid.Generator[time.Time] {
+	return rapid.Map(rapid.IntRange(0, 9), func(n int) time.Time {
+		if n == 0 {
+			return time.Time{}
+		}
+		return day(n)
+	})
+}
+
 func genTool() *rapid.Generator[Tool] {
 	return rapid.Custom(func(t *rapid.T) Tool {
 		return Tool{
@@ -27,7 +38,7 @@ func genTool() *rapid.Generator[Tool] {
 			Descriptions: rapid.SliceOfN(genText(8), 0, 2).Draw(t, "descriptions"),
 			Parameters:   []Parameter{{genText(2).Draw(t, "parameter"), genText(3).Draw(t, "about")}},
 			Keywords:     rapid.SliceOfN(genText(1), 0, 2).Draw(t, "keywords"), Aliases: rapid.SliceOfN(genText(2), 0, 2).Draw(t, "aliases"),
-			Category: genText(1).Draw(t, "category"),
+			Category: genText(1).Draw(t, "category"), Created: genTime().Draw(t, "created"),
 		}
 	})
 }
@@ -36,7 +47,7 @@ func genRequest() *rapid.Generator[Request] {
 	return rapid.Custom(func(t *rapid.T) Request {
 		return Request{Features: FeaturesOf(genText(6).Draw(t, "text")), Weight: rapid.Float64Range(0.1, 1).Draw(t, "weight"),
 			Tools:       rapid.SliceOfN(rapid.Map(rapid.IntRange(0, 12), func(n int) id.Tool { return id.Tool(fmt.Sprintf("t%d", n)) }), 1, 2).Draw(t, "tools"),
-			Contributor: rapid.SampledFrom([]string{"", "ann", "bob"}).Draw(t, "contributor")}
+			Contributor: rapid.SampledFrom([]string{"", "ann", "bob"}).Draw(t, "contributor"), Time: genTime().Draw(t, "time")}
 	})
 }
 

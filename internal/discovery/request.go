@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"slices"
+	"time"
 
 	"github.com/toolgrant/toolgrant/internal/id"
 )
@@ -64,4 +65,7 @@ type Request struct {
 	// Contributor is who made it: what one contributor tells of one tool is bounded. Requests without one are
 	// the operator's, who may tell what he likes.
 	Contributor string
+	// Time is when it was made. What was not there then was not chosen for that reason; the zero time is before all tools
+	// that tell since when they are there.
+	Time time.Time
 }

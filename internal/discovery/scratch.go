@@ -5,6 +5,8 @@ type scratch struct {
 	words, part, sentence, name, grams, score []float64 // by slot
 	backOff, against, share, history          []float64 // by slot, of the last level
 	best                                      []float64 // by slot: likeness of its nearest neighbour
+	credit                                    []float64 // by slot: of new tools, the highest of all levels
+	unlike                                    []float64 // by slot: of the last level that has the tool
 	voters                                    []int32   // by slot: neighbours that vote for it
 	meaning                                   []float64 // by slot, in standard deviations; NaN: no vector; empty: not compared
 	past                                      []pastSums
@@ -13,7 +15,9 @@ type scratch struct {
 	terms                                     []searchedTerm
 	searched                                  []searchedWord
 	neighbours                                []neighbour
-	votes                                     float64 // of all neighbours
+	votes                                     float64   // of all neighbours
+	reachable                                 float64   // the sum that a tool with all words of the request could reach
+	before                                    []float64 // by new tool: its score before the last level
 }
 
 // pastSums are what past requests of a tool say.
@@ -38,7 +42,7 @@ func (s *scratch) reset(slots int) {
 		*one = zeros(*one, slots)
 	}
 	// Searches that no level answers have none of these, others make them.
-	s.backOff, s.share, s.history, s.best, s.voters = s.backOff[:0], s.share[:0], s.history[:0], s.best[:0], s.voters[:0]
+	s.backOff, s.share, s.history, s.best, s.voters, s.unlike, s.credit = s.backOff[:0], s.share[:0], s.history[:0], s.best[:0], s.voters[:0], s.unlike[:0], s.credit[:0]
 }
 
 // zeros returns so many zeros, in the memory of others if there is enough.

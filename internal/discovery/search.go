@@ -58,6 +58,8 @@ type MatchFeatures struct {
 	History      float64 // what past requests say, as a share of the best tool's
 	HistoryShare float64 // how much of the score past requests make: the gate times the back-off
 	Nearest      float64 // the likeness (cosine) of the tool's nearest past request
+	Unlike       float64 // how much less the request is like its past ones than these are like one another (cosine), the more, the more there are; below 0: more
+	NewCredit    float64 // what stands in for past requests of a tool that was not there for them, beyond Unproven
 	Similar      int     // past requests of the tool that are much like this one, in the level that has most of them
 }
 
@@ -88,6 +90,7 @@ func (r *Ranker) Search(search Query) Result {
 	r.likeGrams(q, s)
 	r.means(q, s)
 	scale := r.cold(s)
+	s.reachable = reachable
 	for i := range r.levels {
 		r.learned(&r.levels[i], q, c, s)
 	}
@@ -118,6 +121,7 @@ func (r *Ranker) match(slot uint32, reachable float64, scale scales, s *scratch)
 	rarest := idf(r.index.all(), 1) * (r.weights.Saturation + 1)
 	f.Strength = s.words[slot] / (s.words[slot] + strengthHalf*rarest)
 	f.History, f.HistoryShare = at(s.history, slot), at(s.share, slot)
+	f.Unlike, f.NewCredit = at(s.unlike, slot), at(s.credit, slot)
 	f.Nearest, f.Similar = at(s.best, slot), int(at(s.voters, slot))
 	if z := at(s.meaning, slot); z > 0 { // NaN is not
 		f.Outstanding = z
@@ -129,7 +133,7 @@ func (r *Ranker) match(slot uint32, reachable float64, scale scales, s *scratch)
 // of is how sure a match among so many tools is. The more there are, the more of them have words of any request, so that
 // the best of many has to be better than the best of few.
 func (w *ConfidenceWeights) of(f *MatchFeatures, tools int) float64 {
-	x := w.Constant + w.Size*math.Log(float64(max(tools, 1))) + w.Coverage*f.Coverage + w.Strength*f.Strength + w.Nearest*f.Nearest + w.History*f.History*f.HistoryShare + w.Name*f.NameCoverage + w.Meaning*max(0, f.Outstanding-nearMeaning)
+	x := w.Constant + w.Size*math.Log(float64(max(tools, 1))) + w.Coverage*f.Coverage + w.Strength*f.Strength + w.Nearest*f.Nearest + w.History*f.History*f.HistoryShare + w.Unlike*f.Unlike + w.Name*f.NameCoverage + w.Meaning*max(0, f.Outstanding-nearMeaning)
 	return 1 / (1 + math.Exp(-x))
 }
 

@@ -1,6 +1,10 @@
 package discovery
 
-import "github.com/toolgrant/toolgrant/internal/id"
+import (
+	"time"
+
+	"github.com/toolgrant/toolgrant/internal/id"
+)
 
 // Tool is what a search knows of a tool. All but ID may be empty.
 type Tool struct {
@@ -15,6 +19,8 @@ type Tool struct {
 	Category             string
 	Server               string // the MCP server it comes from
 	ServerDescription    string
+	// Created is since when it is there: for past requests from before it could not be chosen. The zero time: for all.
+	Created time.Time
 }
 
 // Parameter is an argument that a tool takes. Its name and description often have words of requests that

@@ -39,6 +39,8 @@ type Weights struct {
 	Meaning float64
 	// Learned is what past requests do to the ranking.
 	Learned LearnedWeights
+	// NewTool is what stands in for past requests of tools that were not there for them.
+	NewTool NewToolWeights
 	// Confidence makes of features how sure a match is.
 	Confidence ConfidenceWeights
 	// Tool is what a tool's risk, cost, health and semantic level do to its score.
@@ -92,6 +94,21 @@ type LearnedWeights struct {
 	Scale float64
 }
 
+// NewToolWeights are those of a logistic function that tells what past requests would say of a tool that was not there for
+// them, from 0 to 1: 1/(1+exp(-x)), x the sum below. It takes the place of Unproven, the more, the less is known of the tool.
+type NewToolWeights struct {
+	Constant float64
+	// Coverage is for how much more of the request's words, by weight, it has than the tool that is first without it; a share.
+	Coverage float64
+	// Name is for how much more of its name the request has, likewise.
+	Name float64
+	// Unlike is for how much less the request is like those of the tool that is first without it than these are like one
+	// another (cosine).
+	Unlike float64
+	// KnownAfter is how many past requests have to be made since a tool is there until it counts half as unknown.
+	KnownAfter float64
+}
+
 // ConfidenceWeights are those of a logistic function: 1/(1+exp(-x)), x the sum below.
 type ConfidenceWeights struct {
 	Constant float64
@@ -104,6 +121,8 @@ type ConfidenceWeights struct {
 	Nearest float64
 	// History is for what past requests say of the tool, times how much they count.
 	History float64
+	// Unlike is for how much less the request is like the tool's past ones than these are like one another.
+	Unlike float64
 	// Name is for the share of the tool's name that the request has.
 	Name float64
 	// Meaning is for each standard deviation beyond 3 by which the likeness of meanings is above that of all tools.
@@ -150,7 +169,8 @@ func DefaultWeights() Weights {
 			Neighbours: 20, Sharpness: 4, ToolRarity: 0.5,
 			Agreement: 0.1, TrustPrior: 5, GateFrom: 0, GateTo: 0.8, BackOff: 1.5, BackOffAgainst: 4, Unproven: 0.25, Share: 0.95, Scale: 2,
 		},
-		Confidence: ConfidenceWeights{Constant: -2.5, Coverage: 2.67, Strength: 11.2, Nearest: 2.2, History: 4.5, Name: 1.5, Meaning: 3.5, Size: -0.51, Threshold: 0.3},
+		NewTool:    NewToolWeights{Constant: -0.9, Coverage: 7, Name: 0.5, Unlike: 1.5, KnownAfter: 1000},
+		Confidence: ConfidenceWeights{Constant: -2.3, Coverage: 1.5, Strength: 11.2, Nearest: 3, History: 4.8, Unlike: -3, Name: 1.8, Meaning: 3.5, Size: -0.51, Threshold: 0.3},
 		Tool:       ToolWeights{RiskMedium: 0.01, RiskHigh: 0.03, CostMedium: 0.01, CostHigh: 0.03, Failing: 0.1, Unhealthy: 0.5, Several: 0.02},
 	}
 }
@@ -182,7 +202,7 @@ func (w *Weight) Set(value float64) {
 
 // All returns all weights by their names.
 func (w *Weights) All() []Weight {
-	l, c, t := &w.Learned, &w.Confidence, &w.Tool
+	l, n, c, t := &w.Learned, &w.NewTool, &w.Confidence, &w.Tool
 	all := append(w.Fields.all("fields", 100), w.LengthNormalization.all("length_normalization", 1)...)
 	return append(all, []Weight{
 		{"saturation", 0.01, 100, &w.Saturation, nil},
@@ -212,11 +232,17 @@ func (w *Weights) All() []Weight {
 		{"learned.unproven", 0, 2, &l.Unproven, nil},
 		{"learned.share", 0, 1, &l.Share, nil},
 		{"learned.scale", 0, 100, &l.Scale, nil},
+		{"new_tool.constant", -100, 100, &n.Constant, nil},
+		{"new_tool.coverage", -100, 100, &n.Coverage, nil},
+		{"new_tool.name", -100, 100, &n.Name, nil},
+		{"new_tool.unlike", -100, 100, &n.Unlike, nil},
+		{"new_tool.known_after", 0.01, 1_000_000, &n.KnownAfter, nil},
 		{"confidence.constant", -100, 100, &c.Constant, nil},
 		{"confidence.coverage", -100, 100, &c.Coverage, nil},
 		{"confidence.strength", -100, 100, &c.Strength, nil},
 		{"confidence.nearest", -100, 100, &c.Nearest, nil},
 		{"confidence.history", -100, 100, &c.History, nil},
+		{"confidence.unlike", -100, 100, &c.Unlike, nil},
 		{"confidence.name", -100, 100, &c.Name, nil},
 		{"confidence.meaning", -100, 100, &c.Meaning, nil},
 		{"confidence.size", -100, 100, &c.Size, nil},

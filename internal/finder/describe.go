@@ -42,7 +42,8 @@ func Private(world *effective.World, owner id.User) []discovery.Tool {
 // describe tells of a tool what a search needs to know.
 func describe(t *catalog.Tool, toolType *catalog.ToolType, servers map[id.MCPServer]*catalog.MCPServer) discovery.Tool {
 	d := discovery.Tool{ID: t.ID, Name: t.Name, Titles: []string{t.Title}, Descriptions: []string{t.Description}, Keywords: t.Keywords,
-		Aliases: t.Aliases, Domains: t.Capability.Domains, Examples: slices.Concat(t.Examples, t.Capability.DeterministicFor), Category: t.Category}
+		Aliases: t.Aliases, Domains: t.Capability.Domains, Examples: slices.Concat(t.Examples, t.Capability.DeterministicFor), Category: t.Category,
+		Created: t.Created}
 	for _, language := range slices.Sorted(maps.Keys(t.Localized)) {
 		d.Titles = append(d.Titles, t.Localized[language].Title)
 		d.Descriptions = append(d.Descriptions, t.Localized[language].Description)
@@ -98,7 +99,7 @@ func properties(list []discovery.Parameter, schema json.RawMessage, depth int) [
 
 // alike tells whether a search would know the same of two tools. It may be wrong only by telling alike ones apart.
 func alike(a, b *catalog.Tool, aType, bType *catalog.ToolType) bool {
-	return a.Name == b.Name && a.Title == b.Title && a.Description == b.Description && a.Category == b.Category && a.Owner == b.Owner &&
+	return a.Name == b.Name && a.Title == b.Title && a.Description == b.Description && a.Category == b.Category && a.Owner == b.Owner && a.Created.Equal(b.Created) &&
 		slices.Equal(a.Keywords, b.Keywords) && slices.Equal(a.Aliases, b.Aliases) && slices.Equal(a.Examples, b.Examples) &&
 		slices.Equal(a.Capability.Domains, b.Capability.Domains) && slices.Equal(a.Capability.DeterministicFor, b.Capability.DeterministicFor) &&
 		maps.Equal(a.Localized, b.Localized) && slices.Equal(a.MCP.Functions, b.MCP.Functions) && (aType == bType || sameType(aType, bType))

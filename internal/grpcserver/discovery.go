@@ -172,7 +172,8 @@ func matchToProto(w *effective.World, m *finder.Match, explain bool) *toolgrantv
 		f := &m.Features
 		p.Features = &toolgrantv1.MatchFeatures{Words: f.Words, Sentence: f.Sentence, NameCoverage: f.NameCoverage, Grams: f.Grams, Cold: f.Cold,
 			Coverage: f.Coverage, Strength: f.Strength, History: f.History, HistoryShare: f.HistoryShare, Nearest: f.Nearest, Similar: int32(f.Similar),
-			Ranking: m.Ranking, Adjustment: m.Adjustment, Meaning: f.Meaning, Outstanding: f.Outstanding, Relevance: m.Relevance}
+			Ranking: m.Ranking, Adjustment: m.Adjustment, Meaning: f.Meaning, Outstanding: f.Outstanding, Relevance: m.Relevance,
+			Unlike: f.Unlike, NewCredit: f.NewCredit}
 	}
 	return p
 }

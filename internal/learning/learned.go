@@ -90,7 +90,7 @@ func (l *Learned) weighed(uses []*Use, bounded bool, weight func(*Use) float64) 
 	requests := make([]discovery.Request, len(uses))
 	for i, u := range uses {
 		age := max(0, l.day.Sub(Day(u.Time)))
-		requests[i] = discovery.Request{Features: u.Features, Tools: []id.Tool{u.Tool}, Weight: weight(u) * math.Exp2(-float64(age)/float64(halfLife))}
+		requests[i] = discovery.Request{Features: u.Features, Tools: []id.Tool{u.Tool}, Time: u.Time, Weight: weight(u) * math.Exp2(-float64(age)/float64(halfLife))}
 		if bounded {
 			requests[i].Contributor = string(u.User)
 		}

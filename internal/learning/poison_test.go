@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/toolgrant/toolgrant/internal/discovery"
 	"github.com/toolgrant/toolgrant/internal/id"
@@ -38,12 +39,16 @@ func poison(r *rand.Rand, poisoners ...string) poisoned {
 	var uses []learning.Use
 	for i := range 12 {
 		tool := id.Tool(fmt.Sprint("tool-", i))
-		tools = append(tools, discovery.Tool{ID: tool, Name: fmt.Sprint("function", i), Descriptions: []string{words("kilo", 1+r.IntN(12))}})
-		if r.IntN(2) == 0 {
+		one := discovery.Tool{ID: tool, Name: fmt.Sprint("function", i), Descriptions: []string{words("kilo", 1+r.IntN(12))}}
+		// A third are much used, a third were there and were not, a third came later.
+		if r.IntN(3) == 0 {
+			one.Created = now.Add(time.Hour)
+		} else if r.IntN(2) == 0 {
 			for user := range 40 {
 				uses = append(uses, use(len(uses), fmt.Sprint("user-", user), string(tool), words("past", 4), 0))
 			}
 		}
+		tools = append(tools, one)
 	}
 	p := poisoned{index: discovery.NewIndex(tools), text: words("kilo", 4)}
 	target := string(tools[r.IntN(len(tools))].ID)

@@ -113,7 +113,7 @@ func (s *Store) tools(ctx context.Context, tx db.DBTX, every bool, ids []string)
 			RequiredCapabilities: t.RequiredCapabilities, Owner: id.User(orEmpty(t.OwnerUserID)), Keywords: t.Keywords,
 			Aliases: t.Aliases, Examples: t.Examples, Related: as[id.Tool](t.RelatedToolIds),
 			Health: catalog.HealthPolicy{FailThreshold: orEmpty(t.FailThreshold), CooldownMs: orEmpty(t.CooldownMs)},
-			Quotas: rules[t.ToolID]}
+			Quotas: rules[t.ToolID], Created: orEmpty(t.CreateTime)}
 		if err := json.Unmarshal(t.Localized, &tool.Localized); err != nil {
 			return nil, fmt.Errorf("tool %q: localized: %w", t.ToolID, err)
 		}

@@ -463,7 +463,7 @@ func (x *MatchReason) GetMessageZh() string {
 	return ""
 }
 
-// What a score is made of. All from 0 to 1, but for similar.
+// What a score is made of. All from 0 to 1, but for similar, adjustment, outstanding and unlike.
 type MatchFeatures struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The request's words in the tool's fields, as a share of the best tool's.
@@ -498,7 +498,13 @@ type MatchFeatures struct {
 	// By how many standard deviations the likeness of meanings is above that of all tools; 0 likewise.
 	Outstanding float64 `protobuf:"fixed64,15,opt,name=outstanding,proto3" json:"outstanding,omitempty"`
 	// What a re-ranker says, from 0 to 1; not set unless it was asked, answered in time and was sure enough.
-	Relevance     *float64 `protobuf:"fixed64,16,opt,name=relevance,proto3,oneof" json:"relevance,omitempty"`
+	Relevance *float64 `protobuf:"fixed64,16,opt,name=relevance,proto3,oneof" json:"relevance,omitempty"`
+	// How much less the request is like the tool's past ones than these are like one another (cosine), the more, the more of
+	// them there are; from -1 to 1, below 0 if it is more like them, 0 without past requests.
+	Unlike float64 `protobuf:"fixed64,17,opt,name=unlike,proto3" json:"unlike,omitempty"`
+	// What stands in for past requests of a tool that was not there for them, beyond what a tool gets that nobody asked for;
+	// a share of its score without past requests, 0 if it was there.
+	NewCredit     float64 `protobuf:"fixed64,18,opt,name=new_credit,json=newCredit,proto3" json:"new_credit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -641,6 +647,20 @@ func (x *MatchFeatures) GetOutstanding() float64 {
 func (x *MatchFeatures) GetRelevance() float64 {
 	if x != nil && x.Relevance != nil {
 		return *x.Relevance
+	}
+	return 0
+}
+
+func (x *MatchFeatures) GetUnlike() float64 {
+	if x != nil {
+		return x.Unlike
+	}
+	return 0
+}
+
+func (x *MatchFeatures) GetNewCredit() float64 {
+	if x != nil {
+		return x.NewCredit
 	}
 	return 0
 }
@@ -1068,7 +1088,7 @@ const file_toolgrant_v1_discovery_proto_rawDesc = "" +
 	"\x05count\x18\x04 \x01(\x05R\x05count\x12\x18\n" +
 	"\amessage\x18\x05 \x01(\tR\amessage\x12\x1d\n" +
 	"\n" +
-	"message_zh\x18\x06 \x01(\tR\tmessageZh\"\xe2\x03\n" +
+	"message_zh\x18\x06 \x01(\tR\tmessageZh\"\x99\x04\n" +
 	"\rMatchFeatures\x12\x14\n" +
 	"\x05words\x18\x01 \x01(\x01R\x05words\x12\x1a\n" +
 	"\bsentence\x18\x02 \x01(\x01R\bsentence\x12#\n" +
@@ -1088,7 +1108,10 @@ const file_toolgrant_v1_discovery_proto_rawDesc = "" +
 	"adjustment\x12\x18\n" +
 	"\ameaning\x18\x0e \x01(\x01R\ameaning\x12 \n" +
 	"\voutstanding\x18\x0f \x01(\x01R\voutstanding\x12!\n" +
-	"\trelevance\x18\x10 \x01(\x01H\x00R\trelevance\x88\x01\x01B\f\n" +
+	"\trelevance\x18\x10 \x01(\x01H\x00R\trelevance\x88\x01\x01\x12\x16\n" +
+	"\x06unlike\x18\x11 \x01(\x01R\x06unlike\x12\x1d\n" +
+	"\n" +
+	"new_credit\x18\x12 \x01(\x01R\tnewCreditB\f\n" +
 	"\n" +
 	"_relevance\"\xa3\x01\n" +
 	"\vRelatedTool\x12\x17\n" +

@@ -7,6 +7,7 @@ package db
 
 import (
 	"context"
+	"time"
 )
 
 const addAvatarTools = `-- name: AddAvatarTools :exec
@@ -490,7 +491,7 @@ func (q *Queries) ListToolTypes(ctx context.Context, db DBTX, arg ListToolTypesP
 
 const listTools = `-- name: ListTools :many
 SELECT tool_id, tool_type_id, name, title, description, prompt, category, config, status, core, precedence, risk,
-       required_capabilities, owner_user_id, keywords, aliases, examples, localized, capability, fail_threshold, cooldown_ms, mcp,
+       required_capabilities, owner_user_id, keywords, aliases, examples, localized, capability, fail_threshold, cooldown_ms, mcp, create_time,
        ARRAY(SELECT r.related_tool_id FROM tool_relations r WHERE r.tool_id = t.tool_id ORDER BY 1)::text[] AS related_tool_ids
 FROM tools t WHERE $1::bool OR tool_id = ANY ($2::text[]) ORDER BY tool_id
 `
@@ -523,6 +524,7 @@ type ListToolsRow struct {
 	FailThreshold        *int32
 	CooldownMs           *int32
 	Mcp                  []byte
+	CreateTime           *time.Time
 	RelatedToolIds       []string
 }
 
@@ -558,6 +560,7 @@ func (q *Queries) ListTools(ctx context.Context, db DBTX, arg ListToolsParams) (
 			&i.FailThreshold,
 			&i.CooldownMs,
 			&i.Mcp,
+			&i.CreateTime,
 			&i.RelatedToolIds,
 		); err != nil {
 			return nil, err

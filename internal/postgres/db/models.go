@@ -400,6 +400,7 @@ type Tool struct {
 	FailThreshold        *int32
 	CooldownMs           *int32
 	Mcp                  []byte
+	CreateTime           *time.Time
 }
 
 // What to use instead of a tool that cannot be used, best first.
