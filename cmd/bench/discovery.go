@@ -17,6 +17,7 @@ import (
 const (
 	aboutRanking   = "ranking"
 	aboutLearning  = "learning"
+	aboutSplits    = "splits"
 	aboutThreshold = "threshold"
 	aboutTokens    = "tokens"
 )
@@ -39,6 +40,7 @@ func discoveryCommand() *cobra.Command {
 			"tool, for the ranking without use (cold), and with use (learned: the queries are split in five parts, each is asked with the " +
 			"others as past requests).\n" +
 			"--about learning: how many past requests of a tool it takes, what wrong labels cost, and what becomes of tools without history.\n" +
+			"--about splits: the same, and with use, in eight random splits: what the figures of one split are worth.\n" +
 			"--about threshold: how many queries are told that nothing fits, and how many unrelated requests.\n" +
 			"--about tokens: of the schemas of all tools, beside those of the tools that are found.",
 		Args: cobra.NoArgs,
@@ -53,7 +55,7 @@ func discoveryCommand() *cobra.Command {
 	f := command.Flags()
 	f.StringVar(&c.data, "data", "", "the directory with the sets (required)")
 	f.StringSliceVar(&c.sets, "sets", nil, "only these folders or sets")
-	f.StringVar(&c.about, "about", aboutRanking, "ranking, learning, threshold or tokens")
+	f.StringVar(&c.about, "about", aboutRanking, "ranking, learning, splits, threshold or tokens")
 	f.StringArrayVar(&c.weights, "weight", nil, "a weight in place of its default, as learned.back_off=4; may be repeated")
 	f.StringVarP(&c.output, "output", "o", outputTable, outputUsage)
 	return command
@@ -66,8 +68,8 @@ func (c *finding) validate() (discovery.Weights, error) {
 	if c.data == "" {
 		faults = append(faults, errors.New("--data: must be given"))
 	}
-	if !slices.Contains([]string{aboutRanking, aboutLearning, aboutThreshold, aboutTokens}, c.about) {
-		faults = append(faults, fmt.Errorf("--about: must be ranking, learning, threshold or tokens, not %q", c.about))
+	if !slices.Contains([]string{aboutRanking, aboutLearning, aboutSplits, aboutThreshold, aboutTokens}, c.about) {
+		faults = append(faults, fmt.Errorf("--about: must be ranking, learning, splits, threshold or tokens, not %q", c.about))
 	}
 	for _, one := range c.weights {
 		faults = append(faults, setWeight(&weights, one))
@@ -101,6 +103,8 @@ func (c *finding) run(out io.Writer, weights discovery.Weights) error {
 	switch c.about {
 	case aboutLearning:
 		return learningReport(sets, weights).print(out, c.output)
+	case aboutSplits:
+		return splitsReport(sets, weights).print(out, c.output)
 	case aboutThreshold:
 		return thresholdReport(sets, weights).print(out, c.output)
 	case aboutTokens:

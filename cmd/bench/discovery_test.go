@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,7 +71,7 @@ func TestDiscoveryRanking(t *testing.T) {
 
 func TestDiscoveryAbout(t *testing.T) {
 	dir := smallSet(t, smallQueries)
-	for about, first := range map[string]string{"learning": "at most 0 a tool", "threshold": "", "tokens": ""} {
+	for about, first := range map[string]string{"learning": "at most 0 a tool", "splits": "", "threshold": "", "tokens": ""} {
 		rows := discoveryRows(t, "--data", dir, "--about", about)
 		if len(rows) == 0 || rows[0][0] != "small" || first != "" && rows[0][1] != first {
 			t.Errorf("--about %s: %v", about, rows)
@@ -87,6 +89,29 @@ func TestDiscoveryAbout(t *testing.T) {
 	row := discoveryRows(t, "--data", dir, "--about", "tokens")[0]
 	if all, three := row[2].(float64), row[3].(float64); all < 60 || three < 60 || three > 400 {
 		t.Errorf("tokens: %v", row)
+	}
+}
+
+// Splits differ, each has all queries, and a seed always gives the same one.
+func TestShuffled(t *testing.T) {
+	queries := make([]dataQuery, 50)
+	for i := range queries {
+		queries[i].Query = fmt.Sprint(i)
+	}
+	order := func(queries []dataQuery) (texts []string) {
+		for _, q := range queries {
+			texts = append(texts, q.Query)
+		}
+		return texts
+	}
+	one, other := order(shuffled(queries, 1)), order(shuffled(queries, 2))
+	if slices.Equal(one, other) || slices.Equal(one, order(queries)) || !slices.Equal(one, order(shuffled(queries, 1))) {
+		t.Errorf("%v\n%v", one, other)
+	}
+	slices.Sort(one)
+	slices.Sort(other)
+	if !slices.Equal(one, other) || len(slices.Compact(one)) != len(queries) {
+		t.Errorf("not the same queries: %v\n%v", one, other)
 	}
 }
 
