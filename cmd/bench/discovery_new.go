@@ -24,17 +24,11 @@ func reportNewTools(r *discoveryReport, s *dataSet, weights discovery.Weights) {
 	madeAt := func(i int) time.Time { return first.Add(time.Duration(i) * time.Second) }
 	for _, percent := range []int{0, 2, 10, 50} {
 		created := madeAt(len(s.queries) * (100 - percent) / 100)
-		tools := s.searched()
-		for i := range tools {
-			if isNew(tools[i].ID) {
-				tools[i].Created = created
-			}
-		}
-		index := discovery.NewIndex(tools)
+		index := s.indexed(isNew, created)
 		made := func(fold int, _ []discovery.Request) []discovery.Request {
 			var requests []discovery.Request
 			for i := range s.queries {
-				if at := madeAt(shuffled(i, len(s.queries))); foldOf(i) != fold && (!forNew(&s.queries[i]) || !at.Before(created)) {
+				if at := madeAt(apart(i, len(s.queries))); foldOf(i) != fold && (!forNew(&s.queries[i]) || !at.Before(created)) {
 					one := past(s.queries[i:i+1], all)[0]
 					one.Time = at
 					requests = append(requests, one)
@@ -52,8 +46,19 @@ func reportNewTools(r *discoveryReport, s *dataSet, weights discovery.Weights) {
 	}
 }
 
-// shuffled is another place for each of so many: queries that stand together are often alike.
-func shuffled(i, n int) int {
+// apart is another place for each of so many: queries that stand together are often alike.
+func apart(i, n int) int {
 	const step = 7919 // a prime, which no set has as many queries as
 	return i * step % n
+}
+
+// indexed is the index of a set, of which some tools are there since an instant.
+func (s *dataSet) indexed(isNew func(id.Tool) bool, since time.Time) *discovery.Index {
+	tools := s.searched()
+	for i := range tools {
+		if isNew(tools[i].ID) {
+			tools[i].Created = since
+		}
+	}
+	return discovery.NewIndex(tools)
 }
