@@ -19,8 +19,8 @@ type contender struct {
 	ask  asker
 }
 
-// contest measures contenders in turn, round after round, at one concurrency: whatever else the machine does, and
-// however its speed drifts, hits each.
+// contest measures contenders in turn, round after round, at one concurrency, every other round backwards: whatever else
+// the machine does, and however its speed drifts, hits each.
 type contest struct {
 	Concurrency int            `json:"concurrency"`
 	Contenders  []*namedSeries `json:"contenders"`
@@ -77,7 +77,11 @@ func (c *contest) run(ctx context.Context, p pace, contenders []contender, round
 		c.Contenders = append(c.Contenders, &namedSeries{Name: one.name})
 	}
 	for number := range rounds {
-		for i, one := range contenders {
+		for i := range contenders {
+			if number%2 == 1 {
+				i = len(contenders) - 1 - i
+			}
+			one := contenders[i]
 			m, failed := p.round(ctx, one.ask, c.Concurrency, first+number*len(contenders)+i)
 			c.Contenders[i].Rounds = append(c.Contenders[i].Rounds, m)
 			fmt.Fprintf(log, "%d concurrent, round %d of %d, %s: %.0f requests/s\n", c.Concurrency, number+1, rounds, one.name, m.PerSecond)

@@ -55,7 +55,7 @@ func (c *consumption) flags(f *pflag.FlagSet) {
 	f.IntSliceVar(&c.concurrency, "concurrency", []int{64}, "how many ask at a time; each number is measured")
 	f.DurationVar(&c.duration, "duration", time.Second, "how long a round is")
 	f.DurationVar(&c.warmup, "warmup", 200*time.Millisecond, "how long each round asks before it measures")
-	f.IntVar(&c.rounds, "rounds", 15, "rounds of each")
+	f.IntVar(&c.rounds, "rounds", 20, "rounds of each")
 	f.IntVar(&c.connections, "connections", 4, "connections to each server")
 	f.IntVar(&c.users, "users", 1_000, "users, who are asked for in turn")
 	f.StringVarP(&c.output, "output", "o", outputTable, outputUsage)
