@@ -80,10 +80,13 @@ func before(t *testing.T) (source string) {
 type traffic struct {
 	t        *testing.T
 	answered atomic.Int64
-	stop     func()
+	// forgotten is how many calls may be forgotten: a server that is killed takes those without quotas with it that it
+	// allowed in the last milliseconds. One is under way at a time.
+	forgotten atomic.Int64
+	stop      func()
 }
 
-// allKinds asks, writes, consumes, calls and watches, until it is stopped. Nothing may fail.
+// allKinds asks, writes, consumes, calls and watches, until it is stopped. Nothing may fail that is not forgotten.
 func allKinds(ctx context.Context, t *testing.T, c client) *traffic {
 	t.Helper()
 	tr := &traffic{t: t}
@@ -114,6 +117,9 @@ func allKinds(ctx context.Context, t *testing.T, c client) *traffic {
 		p, err := c.AuthorizeCall(ctx, &v1.AuthorizeCallRequest{CallId: call, ChatId: "c1", UserId: "u", Surface: web, Function: "t0"})
 		if err == nil && p.GetDecision() == v1.CallDecision_CALL_DECISION_ALLOW {
 			_, err = report(ctx, c, call, succeeded)
+		}
+		if status.Code(err) == codes.NotFound && tr.forgotten.Add(-1) >= 0 {
+			err = nil
 		}
 		return err
 	})
