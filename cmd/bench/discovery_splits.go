@@ -14,8 +14,8 @@ import (
 // and which are past ones moves small sets by a point and more, so a change is judged by what it does to all of them.
 const randomSplits = 8
 
-// sinceToday is since when new tools are there: past requests have no time, and so are from before.
-var sinceToday = time.Unix(0, 0).UTC()
+// afterPast is since when new tools are there: past requests have no time, and so are from before.
+var afterPast = time.Unix(0, 0).UTC()
 
 // shuffled returns queries in a random order, which is the same for the same seed; so they fall into other folds.
 func shuffled(queries []dataQuery, seed uint64) []dataQuery {
@@ -45,7 +45,7 @@ func splitsReport(sets []*dataSet, weights discovery.Weights) *discoveryReport {
 				}, chosen))
 			}
 			isNew := func(tool id.Tool) bool { return hash(fmt.Sprint(seed, tool))%5 == 0 }
-			fresh.merge(learned(s.indexed(isNew, sinceToday), weights, queries, func(_ int, requests []discovery.Request) []discovery.Request {
+			fresh.merge(learned(s.indexed(isNew, afterPast), weights, queries, func(_ int, requests []discovery.Request) []discovery.Request {
 				return slices.DeleteFunc(requests, func(r discovery.Request) bool { return slices.ContainsFunc(r.Tools, isNew) })
 			}, func(i int) bool { return chosen(i) && slices.ContainsFunc(queries[i].Relevant, isNew) }))
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"google.golang.org/grpc"
 )
@@ -26,7 +27,7 @@ func (c *consumption) besides(ctx context.Context, answer exchange, ask func([]*
 	var stops []func() error
 	stop = func() error {
 		var errs []error
-		for _, one := range stops {
+		for _, one := range slices.Backward(stops) { // connections before their server
 			errs = append(errs, one())
 		}
 		return errors.Join(errs...)

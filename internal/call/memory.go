@@ -81,7 +81,7 @@ func (h *remembered) check(call id.Call, content string) error {
 	switch {
 	case h == nil:
 		return nil
-	case !writtenOf(h.text, content):
+	case contentOf(h.text) != content:
 		return Reused(call)
 	case h.report != "":
 		return Over(call)
@@ -89,12 +89,12 @@ func (h *remembered) check(call id.Call, content string) error {
 	return nil
 }
 
-// Remember remembers a call that was allowed, with this content. Of two calls of one id at a time one is refused, unless
-// they are the same. A call that its reservation remembers is not shared besides.
-func (m *Memory) Remember(w Written, content string, reserved bool) error {
+// Remember remembers a call that was allowed. Of two calls of one id at a time one is refused, unless they are the same. A
+// call that its reservation remembers is not shared besides.
+func (m *Memory) Remember(w Written, reserved bool) error {
 	m.mu.Lock()
 	held := m.find(w.Call)
-	if err := held.check(w.Call, content); err != nil {
+	if err := held.check(w.Call, contentOf(w.Text)); err != nil {
 		m.mu.Unlock()
 		return err
 	}

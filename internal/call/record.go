@@ -49,10 +49,10 @@ type Written struct {
 // Write writes a record down.
 func (r *Record) Write() Written { return Written{r.Call, r.Encode(), r.Keep()} }
 
-// writtenOf tells whether a record is of a call with this content, which is its first line.
-func writtenOf(text, content string) bool {
-	rest, ok := strings.CutPrefix(text, content)
-	return ok && strings.HasPrefix(rest, "\n")
+// contentOf returns the content of a call of what Encode wrote: its first line.
+func contentOf(text string) string {
+	content, _, _ := strings.Cut(text, "\n")
+	return content
 }
 
 // recordWords is how many lines a record has, and fewRecordWords how many it had before it told turn and mode.

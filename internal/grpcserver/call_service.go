@@ -210,7 +210,7 @@ func (c *deciding) act(ctx context.Context) (again bool, err error) {
 		}
 	}
 	if a.Decision == call.Allow {
-		err = c.Memory.Remember(c.written, c.question.content, held == call.HeldByAll)
+		err = c.Memory.Remember(c.written, held == call.HeldByAll)
 	}
 	return false, err
 }

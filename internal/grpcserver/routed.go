@@ -3,7 +3,6 @@ package grpcserver
 import (
 	"context"
 	"slices"
-	gostrings "strings"
 	"time"
 
 	toolgrantv1 "github.com/toolgrant/toolgrant/gen/toolgrant/v1"
@@ -71,13 +70,9 @@ func (d *discoverer) found(ctx context.Context, c *conversed, query string, r fi
 // find finds, and has it recorded.
 func (d *discoverer) find(ctx context.Context, c *conversed, query string, r finder.Request) (finder.Result, error) {
 	r.Read = discovery.Read(query)
-	var missed []finder.Model
+	meaningMissed := false
 	if d.Meaning != nil {
-		understood := d.Meaning.Understand(ctx, c.question.User.ID, r.Read, query)
-		if understood == r.Read && gostrings.TrimSpace(query) != "" {
-			missed = append(missed, finder.ModelEmbedding)
-		}
-		r.Read = understood
+		r.Read, meaningMissed = d.Meaning.Understand(ctx, c.question.User.ID, r.Read, query)
 	}
 	reranking, cancel := d.Reranker.reranking(ctx, query)
 	defer cancel()
@@ -87,7 +82,9 @@ func (d *discoverer) find(ctx context.Context, c *conversed, query string, r fin
 		return finder.Result{}, err
 	}
 	result := view.Find(d.facts(c.facts, c.question, c.chat), &d.Settings, &r)
-	result.Missed = append(missed, result.Missed...)
+	if meaningMissed {
+		result.Missed = slices.Insert(result.Missed, 0, finder.ModelEmbedding)
+	}
 	if !c.facts.Expired() || modeOf(c.facts.World, c.question) == routing.Hybrid { // else it is not the answer
 		d.record(c, learning.Search{Kind: learning.KindSearch, Features: r.Read.Features(), Found: result.Found}, query)
 	}

@@ -155,11 +155,11 @@ func (k *Keeper) Stats() Stats {
 	return s
 }
 
-// Understand returns a user's text with the vector of what it means, if that comes in time; else the text. Meanwhile, what
-// the store has of his private tools is read.
-func (k *Keeper) Understand(ctx context.Context, user id.User, read *discovery.Text, text string) *discovery.Text {
+// Understand returns a user's text with the vector of what it means, if that comes in time; else the text, and that the
+// meaning was missed. Meanwhile, what the store has of his private tools is read.
+func (k *Keeper) Understand(ctx context.Context, user id.User, read *discovery.Text, text string) (understood *discovery.Text, missed bool) {
 	if text = bounded(text); strings.TrimSpace(text) == "" {
-		return read
+		return read, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, k.o.Timeout)
 	defer cancel()
@@ -167,15 +167,15 @@ func (k *Keeper) Understand(ctx context.Context, user id.User, read *discovery.T
 	if k.Vectors() == nil {
 		await(ctx, own)
 		if k.Own(user) == nil {
-			return read // nothing to compare it with
+			return read, true // nothing to compare it with
 		}
 	}
 	vector := k.understand(ctx, text)
 	if vector == nil {
-		return read
+		return read, true
 	}
 	await(ctx, own)
-	return read.WithVector(vector)
+	return read.WithVector(vector), false
 }
 
 func await[T any](ctx context.Context, done <-chan T) {

@@ -220,7 +220,8 @@ func (s *server) syncOwn(user id.User) {
 // understands tells whether a text gets a vector.
 func (s *server) understands(user id.User, text string) bool {
 	read := discovery.Read(text)
-	return s.Understand(s.t.Context(), user, read, text) != read
+	understood, missed := s.Understand(s.t.Context(), user, read, text)
+	return understood != read && !missed
 }
 
 // holds is how many shared tools have a vector.
