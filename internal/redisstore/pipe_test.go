@@ -42,10 +42,14 @@ func TestPipeSendsNothingForWhoLeft(t *testing.T) {
 	ctx := testkit.Context(t)
 	add := func(ctx context.Context) error { return p.do(ctx, redis.NewCmd(ctx, "INCR", "n")) }
 	server.Pause()
-	under := make(chan error, 1)
-	go func() { under <- add(ctx) }()
-	for p.batches.queued() > 0 || !p.batches.underWay() {
-		time.Sleep(time.Millisecond)
+	sent := make(chan error, 1+enough)
+	for batch, many := range []int{1, enough} {
+		for range many {
+			go func() { sent <- add(ctx) }()
+		}
+		for p.batches.queued() > 0 || p.batches.sent() <= batch {
+			time.Sleep(time.Millisecond)
+		}
 	}
 	left, leave := context.WithCancel(ctx)
 	for range queueSize {
@@ -59,26 +63,16 @@ func TestPipeSendsNothingForWhoLeft(t *testing.T) {
 	}
 	leave()
 	server.Resume()
-	if err := <-under; err != nil {
-		t.Error(err)
+	for range cap(sent) {
+		if err := <-sent; err != nil {
+			t.Error(err)
+		}
 	}
 	for p.batches.queued() > 0 {
 		time.Sleep(time.Millisecond)
 	}
 	cmd := redis.NewCmd(ctx, "INCR", "n")
-	if err := p.do(ctx, cmd); err != nil || cmd.Val() != int64(2) {
+	if err := p.do(ctx, cmd); err != nil || cmd.Val() != int64(cap(sent)+1) {
 		t.Errorf("%v, %v", cmd.Val(), err)
 	}
-}
-
-func (b *batches[T]) queued() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.waiting)
-}
-
-func (b *batches[T]) underWay() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.running
 }
