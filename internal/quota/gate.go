@@ -115,8 +115,12 @@ func (g *Gate) take(ctx context.Context, o Operation) (Decision, error) {
 	}
 	defer g.front.leave(turn)
 	front, err := g.takeFront(ctx, &o, &s)
-	if err != nil || !front.Admitted || len(s.ledger) == 0 {
+	if err != nil || !front.Admitted {
 		return front, err
+	}
+	if len(s.ledger) == 0 {
+		front.States = byRule(front.States)
+		return front, nil
 	}
 	last, err := g.takeLast(ctx, &o, s.ledger)
 	switch {
@@ -138,15 +142,16 @@ func unsure(err error) bool {
 	return !notAsked(err) && (!ok || f.Kind == fault.Unavailable)
 }
 
-// takeFront takes from NODE and SYSTEM rules. The node remembers that it did.
+// takeFront takes from NODE and SYSTEM rules, and tells the states of the former first. The node remembers that it did.
 func (g *Gate) takeFront(ctx context.Context, o *Operation, s *scopes) (Decision, error) {
 	node, err := g.node.take(o.only(s.node), len(s.ledger) > 0)
 	if err != nil || !node.Admitted || len(s.slices) == 0 {
 		return node, err
 	}
+	node.States = append(make([]State, 0, len(o.Rules)), node.States...) // with room for all
 	if node.Repeated {
 		node.States = append(node.States, g.slicesStates(ctx, o.User, s.slices)...)
-		return merge(node), nil
+		return node, nil
 	}
 	system, err := g.slices.Spend(ctx, s.slices, o.Cost)
 	if unavailable(err) {
@@ -156,7 +161,8 @@ func (g *Gate) takeFront(ctx context.Context, o *Operation, s *scopes) (Decision
 		g.node.giveBack(o.only(s.node))
 		return system, err
 	}
-	return merge(node, system), nil
+	node.States = append(node.States, system.States...)
+	return node, nil
 }
 
 // takeLast takes from the rules of the ledger.
@@ -190,22 +196,12 @@ func (o *Operation) only(rules []Limited) Operation {
 	return part
 }
 
-// merge makes one answer of those over parts of the rules, which all admitted.
-func merge(parts ...Decision) Decision {
-	states := 0
-	for i := range parts {
-		states += len(parts[i].States)
+// merge makes one answer of two over parts of the rules, which both admitted.
+func merge(front, last Decision) Decision {
+	all := Decision{Admitted: true, Repeated: front.Repeated && last.Repeated, Over: front.Over || last.Over,
+		Expire: front.Expire, States: byRule(append(front.States, last.States...))}
+	if last.Expire.After(all.Expire) {
+		all.Expire = last.Expire
 	}
-	all := Decision{Admitted: true, Repeated: true, States: make([]State, 0, states)}
-	for i := range parts {
-		d := &parts[i]
-		all.Repeated = all.Repeated && d.Repeated
-		all.Over = all.Over || d.Over
-		if d.Expire.After(all.Expire) {
-			all.Expire = d.Expire
-		}
-		all.States = append(all.States, d.States...)
-	}
-	all.States = byRule(all.States)
 	return all
 }

@@ -102,6 +102,11 @@ func (g *Gate) Reset(ctx context.Context, user id.User, rule Limited) (State, er
 }
 
 func byRule(states []State) []State {
-	slices.SortFunc(states, func(a, b State) int { return cmp.Compare(a.Rule, b.Rule) })
+	for i := 1; i < len(states); i++ {
+		if states[i].Rule < states[i-1].Rule { // often they are in order already
+			slices.SortFunc(states, func(a, b State) int { return cmp.Compare(a.Rule, b.Rule) })
+			break
+		}
+	}
 	return states
 }
