@@ -67,9 +67,9 @@ func printFound(w io.Writer, r *toolgrantv1.SearchToolsResponse) {
 	}
 	for _, m := range r.GetMatches() {
 		if f := m.GetFeatures(); f != nil {
-			_, _ = fmt.Fprintf(w, "%s: score %.3f = ranking %.3f × %.3f; words %.2f, sentence %.2f, name %.2f, n-grams %.2f, cold %.2f, history %.2f of which %.2f counts, coverage %.2f, strength %.2f, nearest %.2f, similar %d, unlike %.2f, new %.2f\n",
+			_, _ = fmt.Fprintf(w, "%s: score %.3f = ranking %.3f × %.3f; words %.2f, sentence %.2f, name %.2f, n-grams %.2f, cold %.2f, history %.2f of which %.2f counts, coverage %.2f, strength %.2f, nearest %.2f, similar %d, unlike %.2f, expansion %.2f, new %.2f\n",
 				m.GetToolId(), m.GetScore(), f.GetRanking(), f.GetAdjustment(), f.GetWords(), f.GetSentence(), f.GetNameCoverage(), f.GetGrams(), f.GetCold(),
-				f.GetHistory(), f.GetHistoryShare(), f.GetCoverage(), f.GetStrength(), f.GetNearest(), f.GetSimilar(), f.GetUnlike(), f.GetNewCredit())
+				f.GetHistory(), f.GetHistoryShare(), f.GetCoverage(), f.GetStrength(), f.GetNearest(), f.GetSimilar(), f.GetUnlike(), f.GetExpansion(), f.GetNewCredit())
 		}
 	}
 	for _, one := range r.GetRelated() {

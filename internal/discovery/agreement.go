@@ -28,8 +28,8 @@ func (l *level) fewOfEach(neighbours []neighbour, request uint32) []neighbour {
 
 // agree lets nobody's voice be louder for having asked in the very words: likeness counts up to that on which two
 // contributors agree, which it returns. Where only one contributor's requests are alike (0), the gate opens to
-// 1/((1+BackOff)*Scale) of what it would: as much less as one request makes the history of a tool count less, and as what
-// history says may outweigh a tool's own words.
+// 1/((1+BackOff)*(Scale+Expansion)) of what it would: as much less as one request makes the history of a tool count less, and
+// as what history says may outweigh a tool's own words.
 func (l *level) agree(neighbours []neighbour) (agreed float64) {
 	if agreed = l.agreed(neighbours); agreed == 0 {
 		return 0

@@ -38,6 +38,7 @@ type History struct {
 	idf     []float64 // by word
 	unknown float64   // the idf of a word that is in no request
 	logIDF  []float64 // by word
+	choice  []float64 // by word: among how many tools it leaves the choice
 	byTool  [][]toolWord
 	byWord  [][]uint32 // requests that have the word
 	past    []pastRequest
@@ -162,13 +163,15 @@ func (h *History) number(kept []Request) {
 func (h *History) weigh(kept []Request, weights *LearnedWeights) {
 	h.idf = make([]float64, len(h.words))
 	h.logIDF = make([]float64, len(h.words))
+	h.choice = make([]float64, len(h.words))
 	h.unknown = math.Log1p(float64(len(kept)))
 	among := h.among()
 	for word, requests := range h.byWord {
 		tools := among(requests)
+		h.choice[word] = tools
 		h.idf[word] = math.Pow(math.Log1p(float64(len(kept))/float64(len(requests))), 1-weights.ToolRarity) *
 			math.Pow(math.Log1p(float64(len(h.tools))/tools), weights.ToolRarity)
-		h.logIDF[word] = math.Log1p((float64(len(h.tools)) - tools + 0.5) / (tools + 0.5))
+		h.logIDF[word] = idf(float64(len(h.tools)), tools)
 	}
 	h.inverse = make([]float32, len(kept))
 	for i, r := range kept {
@@ -267,6 +270,6 @@ func (h *History) fold(kept []Request) {
 }
 
 // idf is what a word is worth that so many of all have (Robertson and Spärck Jones, never below 0).
-func idf(all, having int) float64 {
+func idf[number int | float64](all, having number) float64 {
 	return math.Log1p((float64(all-having) + 0.5) / (float64(having) + 0.5))
 }

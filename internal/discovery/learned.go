@@ -66,7 +66,7 @@ func (r *Ranker) learned(l *level, q *Text, c *Candidates, s *scratch) (gate flo
 	opens := func(likeness float64) float64 {
 		return min(1, max(0, (l.trust.in(strength(likeness, most.nearest/s.votes, w))-w.GateFrom)/(w.GateTo-w.GateFrom)))
 	}
-	gate = opens(nearest) / ((1 + w.BackOff) * max(1, w.Scale)) // what one contributor alone tells
+	gate = opens(nearest) / ((1 + w.BackOff) * max(1, w.Scale+w.Expansion)) // what one contributor alone tells
 	if agreed > 0 {
 		gate = max(gate, opens(agreed))
 	}
@@ -100,7 +100,9 @@ func (r *Ranker) learned(l *level, q *Text, c *Candidates, s *scratch) (gate flo
 		s.score[slot] = (1-counts*b)*before + counts*w.Scale*(b*s.history[slot]+(1-b)*w.Unproven*before)
 		s.share[slot] = 1 - (1-s.share[slot])*(1-counts*b) // of all levels so far
 	}
+	best := highest(s.score)
 	r.creditNew(l, c, counts, s)
+	r.expand(l, q, c, counts, best, s)
 	return gate
 }
 

@@ -21,6 +21,7 @@ type level struct {
 	new  []newTool
 	// impacts is, by word, what it is worth to the tools of the index; made when it is first searched for.
 	impacts []atomic.Pointer[[]pastImpact]
+	added   []atomic.Pointer[addedWord] // by word, likewise
 }
 
 const severalTools = -2
@@ -34,7 +35,7 @@ type pastImpact struct {
 func (r *Ranker) level(one Level) level {
 	h := one.History
 	l := level{History: h, share: one.Share, slots: make([]int32, len(h.tools)), backOff: make([]float64, len(h.tools)), against: make([]float64, len(h.tools)),
-		impacts: make([]atomic.Pointer[[]pastImpact], len(h.byTool))}
+		impacts: make([]atomic.Pointer[[]pastImpact], len(h.byTool)), added: make([]atomic.Pointer[addedWord], len(h.byTool))}
 	for i, tool := range h.tools {
 		l.slots[i] = -1
 		if slot, ok := r.index.Slot(tool); ok {

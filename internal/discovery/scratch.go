@@ -7,6 +7,7 @@ type scratch struct {
 	best                                      []float64 // by slot: likeness of its nearest neighbour
 	credit                                    []float64 // by slot: of new tools, the highest of all levels
 	unlike                                    []float64 // by slot: of the last level that has the tool
+	expanded                                  []float64 // by slot: words with those of past requests, of the last level; a share of the best
 	voters                                    []int32   // by slot: neighbours that vote for it
 	meaning                                   []float64 // by slot, in standard deviations; NaN: no vector; empty: not compared
 	past                                      []pastSums
@@ -42,7 +43,7 @@ func (s *scratch) reset(slots int) {
 		*one = zeros(*one, slots)
 	}
 	// Searches that no level answers have none of these, others make them.
-	s.backOff, s.share, s.history, s.best, s.voters, s.unlike, s.credit = s.backOff[:0], s.share[:0], s.history[:0], s.best[:0], s.voters[:0], s.unlike[:0], s.credit[:0]
+	s.backOff, s.share, s.history, s.best, s.voters, s.unlike, s.credit, s.expanded = s.backOff[:0], s.share[:0], s.history[:0], s.best[:0], s.voters[:0], s.unlike[:0], s.credit[:0], s.expanded[:0]
 }
 
 // zeros returns so many zeros, in the memory of others if there is enough.

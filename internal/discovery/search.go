@@ -59,6 +59,7 @@ type MatchFeatures struct {
 	HistoryShare float64 // how much of the score past requests make: the gate times the back-off
 	Nearest      float64 // the likeness (cosine) of the tool's nearest past request
 	Unlike       float64 // how much less the request is like its past ones than these are like one another (cosine), the more, the more there are; below 0: more
+	Expansion    float64 // the request's words in the tool and in its past requests together, as a share of the best tool's
 	NewCredit    float64 // what stands in for past requests of a tool that was not there for them, beyond Unproven
 	Similar      int     // past requests of the tool that are much like this one, in the level that has most of them
 }
@@ -121,7 +122,7 @@ func (r *Ranker) match(slot uint32, reachable float64, scale scales, s *scratch)
 	rarest := idf(r.index.all(), 1) * (r.weights.Saturation + 1)
 	f.Strength = s.words[slot] / (s.words[slot] + strengthHalf*rarest)
 	f.History, f.HistoryShare = at(s.history, slot), at(s.share, slot)
-	f.Unlike, f.NewCredit = at(s.unlike, slot), at(s.credit, slot)
+	f.Unlike, f.NewCredit, f.Expansion = at(s.unlike, slot), at(s.credit, slot), at(s.expanded, slot)
 	f.Nearest, f.Similar = at(s.best, slot), int(at(s.voters, slot))
 	if z := at(s.meaning, slot); z > 0 { // NaN is not
 		f.Outstanding = z

@@ -92,6 +92,13 @@ type LearnedWeights struct {
 	Share float64
 	// Scale is what the best history is worth beside the best words.
 	Scale float64
+	// Expansion weighs words that the tool and its past requests have together, beside words and history by themselves.
+	Expansion float64
+	// ExpansionWord is what a word of a past request is worth beside one of the tool's description.
+	ExpansionWord float64
+	// ExpansionLength is how much it counts less, the longer all past requests of the tool are together: from 0, not at
+	// all, to 1, in proportion (BM25's b).
+	ExpansionLength float64
 }
 
 // NewToolWeights are those of a logistic function that tells what past requests would say of a tool that was not there for
@@ -164,13 +171,14 @@ func DefaultWeights() Weights {
 		GramLength:          0.9,
 		Meaning:             0.6,
 		Learned: LearnedWeights{
-			Log: 0.7, Centroid: 0.5, Nearest: 0.6,
-			LogSaturation: 2, LogLength: 0.6,
-			Neighbours: 20, Sharpness: 4, ToolRarity: 0.5,
-			Agreement: 0.1, TrustPrior: 5, GateFrom: 0, GateTo: 0.8, BackOff: 1.5, BackOffAgainst: 4, Unproven: 0.25, Share: 0.95, Scale: 2,
+			Log: 0.7, Centroid: 0.5, Nearest: 0.3,
+			LogSaturation: 1.5, LogLength: 0.8,
+			Neighbours: 10, Sharpness: 5, ToolRarity: 0.6,
+			Agreement: 0.2, TrustPrior: 5, GateFrom: 0, GateTo: 0.8, BackOff: 1.5, BackOffAgainst: 6, Unproven: 0.25, Share: 0.9, Scale: 2.5,
+			Expansion: 1.4, ExpansionWord: 2, ExpansionLength: 1,
 		},
-		NewTool:    NewToolWeights{Constant: -0.9, Coverage: 7, Name: 0.5, Unlike: 1.5, KnownAfter: 1000},
-		Confidence: ConfidenceWeights{Constant: -2.3, Coverage: 1.5, Strength: 11.2, Nearest: 3, History: 4.8, Unlike: -3, Name: 1.8, Meaning: 3.5, Size: -0.51, Threshold: 0.3},
+		NewTool:    NewToolWeights{Constant: 0, Coverage: 7, Name: 0.5, Unlike: 1.5, KnownAfter: 1000},
+		Confidence: ConfidenceWeights{Constant: -2.3, Coverage: 1.5, Strength: 11.2, Nearest: 3, History: 5.3, Unlike: -3, Name: 1.8, Meaning: 3.5, Size: -0.51, Threshold: 0.3},
 		Tool:       ToolWeights{RiskMedium: 0.01, RiskHigh: 0.03, CostMedium: 0.01, CostHigh: 0.03, Failing: 0.1, Unhealthy: 0.5, Several: 0.02},
 	}
 }
@@ -232,6 +240,9 @@ func (w *Weights) All() []Weight {
 		{"learned.unproven", 0, 2, &l.Unproven, nil},
 		{"learned.share", 0, 1, &l.Share, nil},
 		{"learned.scale", 0, 100, &l.Scale, nil},
+		{"learned.expansion", 0, 100, &l.Expansion, nil},
+		{"learned.expansion_word", 0, 100, &l.ExpansionWord, nil},
+		{"learned.expansion_length", 0, 1, &l.ExpansionLength, nil},
 		{"new_tool.constant", -100, 100, &n.Constant, nil},
 		{"new_tool.coverage", -100, 100, &n.Coverage, nil},
 		{"new_tool.name", -100, 100, &n.Name, nil},

@@ -173,7 +173,7 @@ func matchToProto(w *effective.World, m *finder.Match, explain bool) *toolgrantv
 		p.Features = &toolgrantv1.MatchFeatures{Words: f.Words, Sentence: f.Sentence, NameCoverage: f.NameCoverage, Grams: f.Grams, Cold: f.Cold,
 			Coverage: f.Coverage, Strength: f.Strength, History: f.History, HistoryShare: f.HistoryShare, Nearest: f.Nearest, Similar: int32(f.Similar),
 			Ranking: m.Ranking, Adjustment: m.Adjustment, Meaning: f.Meaning, Outstanding: f.Outstanding, Relevance: m.Relevance,
-			Unlike: f.Unlike, NewCredit: f.NewCredit}
+			Unlike: f.Unlike, Expansion: f.Expansion, NewCredit: f.NewCredit}
 	}
 	return p
 }

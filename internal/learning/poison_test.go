@@ -15,8 +15,8 @@ import (
 // The bounds that docs/discovery.md states. A tool that one user alone used for a request comes, for others who ask
 // alike, before another one only if it fits at least this share as well by its words.
 const (
-	strangersBound = 0.53
-	fellowsBound   = 0.38 // for members of a group of his
+	strangersBound = 0.57
+	fellowsBound   = 0.43 // for members of a group of his
 )
 
 // poisoned is a world in which some users use a tool again and again for a request that it is not for.

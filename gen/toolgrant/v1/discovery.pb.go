@@ -504,7 +504,10 @@ type MatchFeatures struct {
 	Unlike float64 `protobuf:"fixed64,17,opt,name=unlike,proto3" json:"unlike,omitempty"`
 	// What stands in for past requests of a tool that was not there for them, beyond what a tool gets that nobody asked for;
 	// a share of its score without past requests, 0 if it was there.
-	NewCredit     float64 `protobuf:"fixed64,18,opt,name=new_credit,json=newCredit,proto3" json:"new_credit,omitempty"`
+	NewCredit float64 `protobuf:"fixed64,18,opt,name=new_credit,json=newCredit,proto3" json:"new_credit,omitempty"`
+	// The request's words in the tool and in its past requests together, as a share of the best tool's; 0 unless past requests
+	// count.
+	Expansion     float64 `protobuf:"fixed64,19,opt,name=expansion,proto3" json:"expansion,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -661,6 +664,13 @@ func (x *MatchFeatures) GetUnlike() float64 {
 func (x *MatchFeatures) GetNewCredit() float64 {
 	if x != nil {
 		return x.NewCredit
+	}
+	return 0
+}
+
+func (x *MatchFeatures) GetExpansion() float64 {
+	if x != nil {
+		return x.Expansion
 	}
 	return 0
 }
@@ -1088,7 +1098,7 @@ const file_toolgrant_v1_discovery_proto_rawDesc = "" +
 	"\x05count\x18\x04 \x01(\x05R\x05count\x12\x18\n" +
 	"\amessage\x18\x05 \x01(\tR\amessage\x12\x1d\n" +
 	"\n" +
-	"message_zh\x18\x06 \x01(\tR\tmessageZh\"\x99\x04\n" +
+	"message_zh\x18\x06 \x01(\tR\tmessageZh\"\xb7\x04\n" +
 	"\rMatchFeatures\x12\x14\n" +
 	"\x05words\x18\x01 \x01(\x01R\x05words\x12\x1a\n" +
 	"\bsentence\x18\x02 \x01(\x01R\bsentence\x12#\n" +
@@ -1111,7 +1121,8 @@ const file_toolgrant_v1_discovery_proto_rawDesc = "" +
 	"\trelevance\x18\x10 \x01(\x01H\x00R\trelevance\x88\x01\x01\x12\x16\n" +
 	"\x06unlike\x18\x11 \x01(\x01R\x06unlike\x12\x1d\n" +
 	"\n" +
-	"new_credit\x18\x12 \x01(\x01R\tnewCreditB\f\n" +
+	"new_credit\x18\x12 \x01(\x01R\tnewCredit\x12\x1c\n" +
+	"\texpansion\x18\x13 \x01(\x01R\texpansionB\f\n" +
 	"\n" +
 	"_relevance\"\xa3\x01\n" +
 	"\vRelatedTool\x12\x17\n" +
