@@ -35,9 +35,10 @@ func (r *Ranker) expand(l *level, q *Text, c *Candidates, counts, best float64, 
 	for _, one := range l.new {
 		s.expanded[one.slot] += most * at(s.credit, one.slot) // what past requests would add
 	}
+	inverse, of, all := 1/most, w*best, 1/(1+w)
 	for slot := range s.score {
-		s.expanded[slot] /= most
-		s.score[slot] = (s.score[slot] + w*best*s.expanded[slot]) / (1 + w)
+		s.expanded[slot] *= inverse
+		s.score[slot] = (s.score[slot] + of*s.expanded[slot]) * all
 	}
 }
 
