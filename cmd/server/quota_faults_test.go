@@ -76,8 +76,8 @@ func TestNoLimitIsExceededWhateverFails(t *testing.T) {
 				t.Log(err)
 				return false
 			}
-			if state := usage.GetTools()[0].GetRules()[0]; state.GetHeld() != 0 {
-				return false
+			if state := usage.GetTools()[0].GetRules()[0]; state.GetDecidedByOutage() || state.GetHeld() != 0 {
+				return false // a node that has not reached Redis again yet tells what it counts itself
 			} else if state.GetUsed() != c.committed {
 				t.Fatalf("%d tokens are used, %d were committed", state.GetUsed(), c.committed)
 			}
